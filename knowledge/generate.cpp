@@ -192,11 +192,23 @@ void write_vllm(std::ofstream& out, const Row& row) {
 void write_package(std::ofstream& out, const Row& row) {
   static std::set<std::string> seen;
   once(seen, row.at("package") + " " + row.at("first"));
-  const std::string least = row.at("min_capability").empty() ? "0" : capability(row, "min_capability");
-  out << "{" << needed(row, "package") << "," << version(row, "first") << "," << version(row, "last") << "," << least
-      << "," << version(row, "min_driver") << "," << version(row, "cuda") << "," << version(row, "torch") << ","
-      << needed(row, "install") << "," << text(row, "note") << "," << text(row, "source") << "," << as_of(row)
-      << "},\n";
+  const auto bound = [&](const std::string& column) {
+    return row.at(column).empty() ? std::string("0") : capability(row, column);
+  };
+  out << "{" << needed(row, "package") << "," << version(row, "first") << "," << version(row, "last") << ","
+      << bound("min_capability") << "," << version(row, "min_driver") << "," << version(row, "cuda") << ","
+      << version(row, "torch") << "," << needed(row, "install") << "," << text(row, "note") << ","
+      << text(row, "source") << "," << as_of(row) << "," << bound("max_capability") << "},\n";
+}
+
+void write_torch_companion(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("package") + " " + row.at("version"));
+  as_of(row);
+  version(row, "torch");
+  if (!row.at("or_newer").empty() && row.at("or_newer") != "yes") stop("column or_newer: yes or nothing");
+  out << "{" << needed(row, "package") << "," << needed(row, "version") << "," << needed(row, "torch") << ","
+      << (row.at("or_newer") == "yes" ? "true" : "false") << "," << needed(row, "source") << "},\n";
 }
 
 void write_component(std::ofstream& out, const Row& row) {
@@ -288,16 +300,111 @@ void write_use(std::ofstream& out, const Row& row) {
       << needed(row, "source") << "," << as_of(row) << "},\n";
 }
 
-const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{
-    {"models", write_model},     {"pci", write_pci},
-    {"toolkits", write_toolkit}, {"architectures", write_architecture},
-    {"branches", write_branch},  {"torch", write_torch},
-    {"vllm", write_vllm},        {"components", write_component},
-    {"xid", write_xid},          {"variables", write_variable},
-    {"catalog", write_catalog},  {"planning", write_planning_figure},
-    {"usable", write_usable},    {"loss", write_loss},
-    {"packages", write_package}, {"torch_aarch64", write_torch},
-    {"uses", write_use}};
+void write_distribution(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  static const std::set<std::string> managers{"apt", "dnf", "zypper", "tdnf"};
+  once(seen, row.at("id"));
+  if (!managers.contains(row.at("manager"))) stop("manager '" + row.at("manager") + "' is not known");
+  if (row.at("numbered") != "whole" && row.at("numbered") != "major")
+    stop("column numbered is neither whole nor major");
+  if (row.at("oldest").empty() != row.at("oldest_name").empty()) stop("oldest and oldest_name go together");
+  out << "{" << needed(row, "id") << "," << needed(row, "manager") << ","
+      << (row.at("numbered") == "whole" ? "true" : "false") << "," << version(row, "oldest") << ","
+      << text(row, "oldest_name") << "," << version(row, "newest") << "," << needed(row, "example") << ","
+      << needed(row, "folders") << "," << text(row, "source") << "," << as_of(row) << "},\n";
+}
+
+void write_gpu_name(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("name"));
+  as_of(row);
+  out << "{" << needed(row, "name") << "," << needed(row, "model") << "," << needed(row, "source") << "},\n";
+}
+
+void write_other_maker(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("words"));
+  as_of(row);
+  out << "{" << needed(row, "words") << "," << needed(row, "maker") << "," << needed(row, "source") << "},\n";
+}
+
+void write_board(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("word"));
+  as_of(row);
+  out << "{" << needed(row, "word") << "," << needed(row, "processor") << "," << text(row, "builds") << ","
+      << needed(row, "source") << "," << (row.at("jetson") == "yes" ? "true" : "false") << "},\n";
+}
+
+void write_product(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("words"));
+  as_of(row);
+  if (number(row, "architecture") == "0") stop("column architecture is empty");
+  out << "{" << needed(row, "words") << "," << number(row, "architecture") << "," << needed(row, "source") << "},\n";
+}
+
+/// "525.147.05;535.86.05", ascending.
+void write_first_drivers(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("name"));
+  as_of(row);
+  const std::string& releases = row.at("releases");
+  int last = 0;
+  for (std::size_t at = 0; at != std::string::npos; at = releases.find(';', at)) {
+    if (at != 0) ++at;
+    const int branch = std::atoi(releases.c_str() + at);
+    if (branch <= last) stop("column releases: '" + releases + "' does not name ascending branches");
+    last = branch;
+  }
+  out << "{" << needed(row, "name") << "," << literal(releases) << "," << needed(row, "source") << "},\n";
+}
+
+void write_compat(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("cuda"));
+  as_of(row);
+  if (row.at("branches").find_first_not_of("0123456789;") != std::string::npos) stop("column branches: not numbers");
+  out << "{" << version(row, "cuda") << "," << needed(row, "branches") << "," << needed(row, "source") << "},\n";
+}
+
+void write_compat_gpus(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("word"));
+  as_of(row);
+  const std::string& serves = row.at("serves");
+  if (serves != "no" && serves != "certified servers only") stop("column serves: '" + serves + "' is not known");
+  out << "{" << needed(row, "word") << ",CompatServes::" << (serves == "no" ? "no" : "certified_servers_only") << ","
+      << needed(row, "source") << "},\n";
+}
+
+const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{{"models", write_model},
+                                                                           {"pci", write_pci},
+                                                                           {"toolkits", write_toolkit},
+                                                                           {"architectures", write_architecture},
+                                                                           {"branches", write_branch},
+                                                                           {"torch", write_torch},
+                                                                           {"vllm", write_vllm},
+                                                                           {"components", write_component},
+                                                                           {"xid", write_xid},
+                                                                           {"torch_companions", write_torch_companion},
+                                                                           {"xid_before_ampere", write_xid},
+                                                                           {"variables", write_variable},
+                                                                           {"catalog", write_catalog},
+                                                                           {"planning", write_planning_figure},
+                                                                           {"usable", write_usable},
+                                                                           {"loss", write_loss},
+                                                                           {"packages", write_package},
+                                                                           {"torch_aarch64", write_torch},
+                                                                           {"uses", write_use},
+                                                                           {"distributions", write_distribution},
+                                                                           {"gpu_names", write_gpu_name},
+                                                                           {"other_makers", write_other_maker},
+                                                                           {"gpu_boards", write_board},
+                                                                           {"gpu_products", write_product},
+                                                                           {"gpu_first_drivers", write_first_drivers},
+                                                                           {"cuda_compat", write_compat},
+                                                                           {"cuda_compat_gpus", write_compat_gpus}};
 
 }  // namespace
 

@@ -2,23 +2,30 @@
 // Build-time tool: checks knowledge/diagnosis/*.yaml and writes its rules and causes as constexpr tables without
 // pointers, which a program would have to relocate at every start (src/knowledge/diagnosis.cpp has the rows' types).
 //   generate_diagnosis OUTPUT.inc INPUT.yaml...
-// An entry that is wrong (an unknown key, a cause that does not exist, no source) stops the build with file and line.
+// An entry that is wrong (an unknown key, a cause or fragment that does not exist, no source) stops the build with file
+// and line.
 #include <re2/filtered_re2.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "commonness.hpp"
+#include "fragments.hpp"
+
 namespace {
+
+using gpuwarden::knowledge::commonness;
+using gpuwarden::knowledge::Fragments;
 
 /// An entry, and the file it stands in.
 struct Entry {
@@ -76,6 +83,13 @@ std::vector<std::string> texts(const Entry& entry, const char* key) {
     result.push_back(item.as<std::string>());
   }
   return result;
+}
+
+/// A pattern with what its {names} stand for.
+std::string resolved(const Entry& entry, const std::string& pattern, const Fragments& fragments) {
+  const auto result = gpuwarden::knowledge::resolve(pattern, fragments);
+  if (!result.unknown.empty()) stop(entry, "there is no fragment '" + result.unknown + "'");
+  return result.pattern;
 }
 
 /// A YAML value as JSON: plain whole numbers are numbers, everything else is text.
@@ -187,61 +201,63 @@ std::string without_columns(const std::string& text) {
   return left.size() > right.size() ? left : right;
 }
 
-/// Words that the logs of healthy programs are full of.
-const std::set<std::string>& common_words() {
-  static const std::set<std::string> words{
-      "a",          "all",     "alloc",     "and",       "any",     "are",       "as",          "assert",
-      "assertion",  "at",      "attention", "available", "be",      "bootstrap", "buffer",      "by",
-      "cache",      "can",     "cannot",    "code",      "config",  "connect",   "connected",   "connection",
-      "could",      "create",  "created",   "cuda",      "cudnn",   "data",      "detected",    "device",
-      "devices",    "do",      "does",      "driver",    "error",   "errors",    "exit",        "expect",
-      "expected",   "fail",    "failed",    "failure",   "file",    "for",       "found",       "from",
-      "gpu",        "gpus",    "has",       "have",      "in",      "init",      "initialized", "initializing",
-      "internal",   "invalid", "is",        "it",        "kernel",  "kv",        "launch",      "library",
-      "line",       "load",    "loaded",    "loading",   "log",     "max",       "mem",         "memory",
-      "message",    "missing", "mode",      "model",     "module",  "nccl",      "network",     "new",
-      "no",         "node",    "not",       "num",       "nvidia",  "of",        "on",          "open",
-      "or",         "other",   "out",       "pending",   "process", "python",    "pytorch",     "ran",
-      "rank",       "ready",   "request",   "requested", "require", "required",  "running",     "runtime",
-      "set",        "should",  "size",      "socket",    "start",   "started",   "status",      "support",
-      "supported",  "system",  "that",      "the",       "this",    "thread",    "threads",     "time",
-      "timeout",    "to",      "torch",     "unable",    "use",     "used",      "using",       "value",
-      "valueerror", "version", "warning",   "was",       "with",    "worker",    "you"};
-  return words;
+/// Where the last piece of a pattern begins to which a '?' at its end would belong.
+std::size_t begin_of_last_piece(const std::string& pattern) {
+  const auto is_escaped = [&](std::size_t at) {
+    std::size_t slashes = 0;
+    while (slashes < at && pattern[at - 1 - slashes] == '\\') ++slashes;
+    return slashes % 2 == 1;
+  };
+  std::size_t at = pattern.size() - 1;
+  if (is_escaped(at)) return at - 1;
+  if (pattern[at] == ']') {
+    while (at > 0 && (pattern[at] != '[' || is_escaped(at))) --at;
+    return at;
+  }
+  if (pattern[at] != ')') return at;
+  int depth = 0;
+  for (; at > 0; --at) {
+    if (is_escaped(at)) continue;
+    depth += pattern[at] == ')' ? 1 : pattern[at] == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  return at;
 }
 
-/// Whether nothing is left of a literal without common words.
-bool is_common(const std::string& text) {
-  std::string word;
-  std::size_t rare = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(i < text.size() ? text[i] : ' ');
-    if (std::isalnum(c) != 0 || c >= 0x80) {
-      word += static_cast<char>(c);
+/// "s?" as "(?:s|)", which fits the same: RE2 puts the literals before and behind together across it. Patterns with a
+/// bracket or parenthesis within a class are left as they are.
+std::string with_options_spelt(const std::string& pattern) {
+  std::string result;
+  bool in_class = false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\') {
+      result += pattern.substr(i++, 2);
       continue;
     }
-    if (!common_words().contains(word)) rare += word.size();
-    word.clear();
+    if (in_class && std::string_view("[()").find(c) != std::string_view::npos) return pattern;
+    in_class = c == '[' || (in_class && c != ']');
+    const bool follows_piece =
+        !result.empty() && std::string_view("(|?*+}").find(result.back()) == std::string_view::npos;
+    if (c != '?' || in_class || !follows_piece) {
+      result += c;
+      continue;
+    }
+    const std::size_t begin = begin_of_last_piece(result);
+    result = result.substr(0, begin) + "(?:" + result.substr(begin) + "|)";
   }
-  constexpr std::size_t kTelling = 4;
-  return rare < kTelling;
+  return result;
 }
 
-/// How many lines of an ordinary log a literal may stand in, in no unit.
-double commonness(const std::string& text) {
-  constexpr std::size_t kShort = 6;  // below, the scanner has to look at more places, too
-  return (is_common(text) || text.size() < kShort ? 1000.0 : 0.0) + 100.0 / static_cast<double>(text.size());
-}
-
-/// The literals of which a line needs one to fit the pattern. RE2 names all that its prefilter heeds; the commonest
-/// are left out one after another, as long as no line without the others could fit.
-std::vector<std::string> literals_of(const Entry& entry, const std::string& pattern) {
+/// The literals of which a line needs one to fit the pattern; none where there are no such. RE2 names all that its
+/// prefilter heeds; the commonest are left out one after another, as long as no line without the others could fit.
+std::vector<std::string> literals_of(const std::string& pattern) {
   RE2::Options options;
   options.set_log_errors(false);
   constexpr int kShortest = 3;
   re2::FilteredRE2 filter(kShortest);
   int id = 0;
-  if (filter.Add(pattern, options, &id) != RE2::NoError) stop(entry, "pattern: RE2 does not understand it");
+  if (filter.Add(pattern, options, &id) != RE2::NoError) return {};
   std::vector<std::string> all;
   filter.Compile(&all);
   std::vector<bool> kept(all.size(), true);
@@ -254,8 +270,7 @@ std::vector<std::string> literals_of(const Entry& entry, const std::string& patt
     filter.AllPotentials(others, &possible);
     return possible.empty();
   };
-  if (all.empty() || !suffices())
-    stop(entry, "pattern: every branch needs a literal of three characters, or each line would have to be tried");
+  if (all.empty() || !suffices()) return {};
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, std::greater{}, [&](std::size_t i) { return commonness(all[i]); });
@@ -268,6 +283,20 @@ std::vector<std::string> literals_of(const Entry& entry, const std::string& patt
     if (kept[i]) literals.push_back(without_columns(all[i]));
   }
   return literals;
+}
+
+/// Those that wake fewest lines of an ordinary log.
+std::vector<std::string> rarest_literals_of(const Entry& entry, const std::string& pattern) {
+  const RE2 checked(pattern, RE2::Quiet);
+  if (!checked.ok()) stop(entry, "pattern: RE2 does not understand it");
+  std::vector<std::string> plain = literals_of(pattern);
+  if (plain.empty())
+    stop(entry, "pattern: every branch needs a literal of three characters, or each line would have to be tried");
+  std::vector<std::string> spelt = literals_of(with_options_spelt(pattern));
+  const auto cost = [](const std::vector<std::string>& literals) {
+    return std::transform_reduce(literals.begin(), literals.end(), 0.0, std::plus{}, commonness);
+  };
+  return !spelt.empty() && cost(spelt) < 0.8 * cost(plain) ? spelt : plain;
 }
 
 std::string cause_row(Writer& writer, const Entry& entry) {
@@ -305,18 +334,21 @@ void check_role(const Entry& entry, const std::set<std::string>& causes) {
   if ((role == "context") == text(entry, "context").empty()) stop(entry, "context: a tag, and only with role context");
 }
 
-std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes) {
+std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes,
+                     const Fragments& fragments) {
   check_keys(entry, {"id",       "cause",    "role", "pattern", "extract", "needs",      "lines",
                      "before",   "set",      "when", "unless",  "context", "any_level",  "strength",
                      "overlaps", "examples", "says", "fix",     "reject",  "inspired_by"});
   check_role(entry, causes);
+  const std::string pattern = resolved(entry, needed(entry, "pattern"), fragments);
+  auto extract = texts(entry, "extract");
+  for (std::string& more : extract) more = resolved(entry, more, fragments);
   std::map<std::string, std::string> set;
   if (entry.node["set"])
     for (const auto& pair : entry.node["set"]) set[pair.first.as<std::string>()] = json_of(pair.second).dump();
   std::string row = "{" + writer.piece(needed(entry, "id")) + "," + writer.piece(text(entry, "cause")) +
-                    ",Role::" + needed(entry, "role") + "," + writer.piece(needed(entry, "pattern")) + "," +
-                    writer.list(literals_of(entry, needed(entry, "pattern"))) + "," +
-                    writer.list(texts(entry, "extract"));
+                    ",Role::" + needed(entry, "role") + "," + writer.piece(pattern) + "," +
+                    writer.list(rarest_literals_of(entry, pattern)) + "," + writer.list(extract);
   row +=
       "," + std::to_string(small_number(entry, "lines", 40)) + "," + std::to_string(small_number(entry, "before", 3));
   row += "," + writer.list(texts(entry, "needs")) + "," + writer.pairs(set);
@@ -326,13 +358,33 @@ std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::str
   row += "," + std::to_string(strength(entry)) + "," + writer.list(texts(entry, "overlaps"));
   row +=
       "," + writer.examples(entry) + "," + writer.piece(text(entry, "says")) + "," + writer.list(texts(entry, "fix"));
-  return row + "," + writer.piece(text(entry, "reject")) + "," + writer.list(texts(entry, "inspired_by")) + "},\n";
+  return row + "," + writer.piece(resolved(entry, text(entry, "reject"), fragments)) + "," +
+         writer.list(texts(entry, "inspired_by")) + "},\n";
 }
 
-std::vector<Entry> entries_of(const std::string& file) {
+/// Adds those of a file of fragments; such a file has nothing else.
+void add_fragments(const Entry& file, Fragments& fragments) {
+  check_keys(file, {"fragments"});
+  const Entry all{file.file, file.node["fragments"]};
+  for (const auto& pair : all.node) {
+    const auto name = pair.first.as<std::string>();
+    const auto pattern = pair.second.as<std::string>();
+    const std::string reference = "{" + name + "}";
+    if (gpuwarden::knowledge::end_of_name(reference, 1) == 1) stop(all, "'" + name + "' is no name of a fragment");
+    if (!fragments.emplace(name, resolved(all, pattern, {})).second) stop(all, "'" + name + "' is there twice");
+  }
+}
+
+/// The rules and causes of a file, and what it adds to the fragments.
+std::vector<Entry> entries_of(const std::string& file, Fragments& fragments) {
   std::vector<Entry> entries;
   try {
-    for (const auto& node : YAML::LoadFile(file)) entries.push_back({file, node});
+    const YAML::Node root = YAML::LoadFile(file);
+    if (root.IsMap()) {
+      add_fragments({file, root}, fragments);
+      return entries;
+    }
+    for (const auto& node : root) entries.push_back({file, node});
   } catch (const YAML::Exception& error) {
     std::fprintf(stderr, "%s: %s\n", file.c_str(), error.what());
     std::exit(1);
@@ -352,8 +404,9 @@ int main(int argc, char** argv) {
   std::vector<Entry> causes;
   std::set<std::string> rule_ids;
   std::set<std::string> cause_ids;
+  Fragments fragments;
   for (int i = 2; i < argc; ++i) {
-    for (const Entry& entry : entries_of(argv[i])) {
+    for (const Entry& entry : entries_of(argv[i], fragments)) {
       const bool is_rule = static_cast<bool>(entry.node["pattern"]);
       once(entry, is_rule ? rule_ids : cause_ids);
       (is_rule ? rules : causes).push_back(entry);
@@ -372,7 +425,7 @@ int main(int argc, char** argv) {
     for (const std::string& other : texts(entry, "overlaps")) {
       if (!rule_ids.contains(other)) stop(entry, "overlaps: there is no rule '" + other + "'");
     }
-    rule_rows += rule_row(writer, entry, cause_ids);
+    rule_rows += rule_row(writer, entry, cause_ids, fragments);
   }
   std::ofstream out(argv[1]);
   writer.write(out, cause_rows, rule_rows);

@@ -77,6 +77,25 @@ need_python_venv() {
   fi
 }
 
+# beside NAME COMMAND...: runs it beside what follows; what it says goes to build/NAME.log. It does not outlive the script.
+declare -A beside_pids=()
+beside() {
+  local name=$1
+  shift
+  setsid "$@" >"build/$name.log" 2>&1 </dev/null &
+  beside_pids[$name]=$!
+  trap 'for pid in "${beside_pids[@]}"; do kill -- "-$pid" || true; done' EXIT
+}
+
+# finish NAME: waits for it and shows what it said; fails as it did.
+finish() {
+  local rc=0
+  wait "${beside_pids[$1]}" || rc=$?
+  unset "beside_pids[$1]"
+  cat "build/$1.log"
+  return "$rc"
+}
+
 build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libpugixml-dev libarchive-dev libre2-dev libsqlite3-dev zlib1g-dev libncurses-dev libevent-dev libssl-dev libcurl4-openssl-dev pkgconf)
 # What the page of `gpuwarden serve` is made with; a build without them has everything else.
 page_packages=(nodejs esbuild node-typescript libjs-dygraphs)
@@ -90,10 +109,10 @@ python_packages=(python3-dev python3-venv)
 # tests/slurm_jobs). OpenSSH and network namespaces for hosts of a test's own (tests/sshd).
 tool_packages=(openssh-server openssh-client iproute2 munge slurmctld slurmd slurm-client python3-torch python3-jsonschema python3-yaml)
 driver_test_packages=(debootstrap dpkg-dev apt-utils python3 util-linux)
-lint_packages=(python3 clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev lld-19)
+lint_packages=(python3 clang-19 clang-format-19 libclang-rt-19-dev lld-19)
 
-# run_tests ctest ARGUMENTS...: all it says on a terminal; elsewhere the summary, and before it what failing tests said,
-# for a summary alone names no test of a program that runs several.
+# run_tests ctest ARGUMENTS...: all it says on a terminal; elsewhere the summary, and before it what failing tests said:
+# a summary alone names no test of a program that runs several, so their names stand again right before its last line.
 run_tests() {
   if [ -t 1 ]; then "$@"; return; fi
   local log rc=0
@@ -104,7 +123,9 @@ run_tests() {
       cut -c1-300 | head -n 60 || true
     grep -A 14 -E ': Failure$|ERROR: AddressSanitizer|WARNING: ThreadSanitizer' "$log" | cut -c1-300 | head -n 120 || true
   fi
-  tail -n 25 "$log"
+  tail -n 25 "$log" | head -n -1
+  if [ $rc != 0 ]; then sed -n 's/^\[  FAILED  \] \([^ ,]*\) .*/\1/p' "$log" | sort -u | head -n 20; fi
+  tail -n 1 "$log"
   rm -f "$log"
   return $rc
 }

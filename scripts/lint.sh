@@ -16,11 +16,12 @@ say "each header by itself"
 scripts/alone.py --headers "$build"
 
 say "clang-tidy"
+need_python_venv python-venv scripts/python_requirements.txt
+[ -x build/python-venv/bin/clang-tidy ] || die "no build/python-venv: PyPI could not be reached"
 git ls-files -co --exclude-standard 'src/*.cpp' 'apps/*.cpp' 'sim/*.cpp' 'preload/*.cpp' |
   xargs scripts/tidy.py "$build"
 
 say "Python: ruff and mypy"
-need_python_venv python-venv scripts/python_requirements.txt
 build/python-venv/bin/ruff check -q python tests/python
 build/python-venv/bin/mypy --no-error-summary
 

@@ -8,6 +8,8 @@ The units are those that the build folder compiles (preset lint: ten files in ea
 main file (unused using-declarations) therefore see nothing here: .clang-tidy leaves them out. Ends with 1 if clang-tidy has
 something to say, or if a file is in no unit.
 
+clang-tidy is that of build/python-venv (scripts/python_requirements.txt), the options those of Debian's clang.
+
 A unit that clang-tidy was content with is not looked at again while nothing of it changes: what the preprocessor makes of
 it, its options, the checks and the program. Such units are kept in gpuwarden/tidy below XDG_CACHE_HOME (~/.cache), as a
 compiler cache keeps objects; delete that folder to look at all of them.
@@ -24,7 +26,7 @@ import sys
 from units import COMPILER, units_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAM = "clang-tidy-19"
+PROGRAM = str(ROOT / "build/python-venv/bin/clang-tidy")
 CONTENT = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "gpuwarden" / "tidy"
 # What is included is a header to clang-tidy, sources as well.
 FILTER = r"--header-filter=(include/gpuwarden|src|apps|sim|preload)/.*\.[ch]pp$"

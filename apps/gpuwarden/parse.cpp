@@ -64,7 +64,7 @@ class Parser {
   Error unknown(std::string_view word) const {
     const std::string name(word.substr(0, word.find('=')));
     const std::string see = fmt::format("see gpuwarden {} --help", command_.name);
-    if (!name.starts_with("-"))
+    if (!name.starts_with('-'))
       return {ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(word)), see};
     const Elsewhere* other = elsewhere(name);
     // "-N2", as srun takes it.

@@ -16,8 +16,8 @@ std::uintptr_t Driver::make_pool(int ordinal, std::uint64_t largest) {
   pool.handle = handle;
   pool.device = ordinal;
   pool.largest = largest;
-  auto upstream = device_upstream(*this, ordinal);
-  auto grow = [this, handle, take = upstream.grow](std::uint64_t size) -> std::uint64_t {
+  const auto upstream = device_upstream(*this, ordinal);
+  const auto grow = [this, handle, take = upstream.grow](std::uint64_t size) -> std::uint64_t {
     const PoolState& mine = pools.at(handle);
     const bool fits = mine.largest == 0 || mine.segments->reserved() + size <= mine.largest;
     return fits ? take(size) : 0;

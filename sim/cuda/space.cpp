@@ -93,7 +93,7 @@ bool Space::can_touch(std::uint64_t address, std::uint64_t size, bool write) {
     const Range* range = around(address);
     if (range == nullptr) {
       // Reserved but not mapped is nobody's; anything else the host may have there.
-      auto reserved = reservations_.upper_bound(address);
+      const auto reserved = reservations_.upper_bound(address);
       const bool inside =
           reserved != reservations_.begin() && address - std::prev(reserved)->first < std::prev(reserved)->second;
       const Range* behind = next(address);

@@ -17,6 +17,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 char lower(char c) { return (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c; }
+char upper(char c) { return (c >= 'a' && c <= 'z') ? static_cast<char>(c - 'a' + 'A') : c; }
 
 template <class Number>
 std::optional<Number> parse_whole(std::string_view text) {
@@ -92,6 +93,12 @@ std::vector<std::string_view> split_words(std::string_view text) {
 std::string to_lower(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(), lower);
+  return result;
+}
+
+std::string to_upper(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), upper);
   return result;
 }
 

@@ -78,8 +78,7 @@ std::optional<Bytes> memory_of(std::string_view cell) {
 }
 
 std::optional<std::string> bus_id_of(std::string_view cell) {
-  std::string text(trim(cell));
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::string text = to_upper(trim(cell));
   if (std::ranges::count(text, ':') == 1) text.insert(0, "00000000:");
   const auto parts = split(text, ':');
   if (parts.size() != 3 || parts[0].size() > 8 || parts[1].size() != 2 || parts[2].size() != 4) return std::nullopt;

@@ -9,6 +9,7 @@
 #include "capture/env_report.hpp"
 #include "capture/identity.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 #include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::capture {
@@ -58,13 +59,16 @@ constexpr auto kDistributions =
                                                                   {"Oracle", "ol"},
                                                                   {"Linux Mint", "linuxmint"},
                                                                   {"Pop!_OS", "pop"},
-                                                                  {"Manjaro", "manjaro"}});
+                                                                  {"Manjaro", "manjaro"},
+                                                                  {"Microsoft Windows", knowledge::kWindows}});
 
-/// "Ubuntu 22.04.4 LTS (x86_64)".
+/// "Ubuntu 22.04.4 LTS (x86_64)"; "Microsoft Windows 11 Pro (10.0.22631 64-bit)", which names no machine.
 void read_distribution(const std::string& os, facts::Host& host) {
   const std::size_t paren = os.rfind(" (");
   host.distribution_name = os.substr(0, paren);
-  if (paren != std::string::npos && os.ends_with(')')) host.machine = os.substr(paren + 2, os.size() - paren - 3);
+  const std::string inside =
+      paren != std::string::npos && os.ends_with(')') ? os.substr(paren + 2, os.size() - paren - 3) : "";
+  if (!inside.empty() && !inside.contains(' ')) host.machine = inside;
   for (const auto& [name, id] : kDistributions) {
     if (os.starts_with(name)) host.distribution = id;
   }
@@ -76,6 +80,7 @@ void read_distribution(const std::string& os, facts::Host& host) {
 
 /// "Linux-5.15.0-105-generic-x86_64-with-glibc2.35".
 void read_platform(const std::string& platform, facts::Host& host) {
+  if (platform.starts_with("Windows-") && !host.distribution) host.distribution = knowledge::kWindows;
   if (!platform.starts_with("Linux-")) return;
   const std::size_t end = platform.find("-with-");
   host.kernel = platform.substr(6, end == std::string::npos ? end : end - 6);

@@ -73,8 +73,7 @@ void take(std::optional<T>& whole, std::optional<T>& part) {
 }
 
 std::string with_domain(std::string_view bus) {
-  std::string text(bus);
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const std::string text = to_upper(bus);
   const std::size_t colon = text.find(':');
   return colon < 8 ? std::string(8 - colon, '0') + text : text;
 }

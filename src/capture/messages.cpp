@@ -78,8 +78,8 @@ constexpr auto kMessages = std::to_array<Message>({
     {"nvrm_no_memory_window", "PCI I/O region assigned to your NVIDIA device is invalid", "", "", Take::nothing},
     {"module_key_rejected", "Key was rejected by service", "nvidia", "", Take::nothing},
     {"module_key_rejected", "Required key not available", "nvidia", "", Take::nothing},
-    {"module_not_found", "Module nvidia not found in directory ", "", "in directory /lib/modules/", Take::rest},
-    {"dkms_build_failed", "Bad return status for module build on kernel: ", "", "build on kernel: ", Take::rest},
+    {"module_not_found", "Module nvidia not found in directory ", "", "in directory /lib/modules/", Take::release},
+    {"dkms_build_failed", "Bad return status for module build on kernel: ", "", "build on kernel: ", Take::release},
     {"dkms_build_log", "Consult /var/lib/dkms/", "make.log", "Consult /var/lib/dkms/", Take::word},
     // source: dell/dkms, dkms.in, "Your kernel headers for kernel ..."
     {"dkms_headers_missing", "ernel headers for kernel ", "cannot be found", "headers for kernel ", Take::release},
@@ -104,7 +104,9 @@ std::optional<std::string> value_of(const Message& message, const Line& whole) {
   const auto fits = [&](unsigned char c) {
     if (message.take == Take::number) return std::isdigit(c) != 0 || c == '.';
     if (message.take == Take::word) return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/';
-    if (message.take == Take::release) return std::isgraph(c) != 0;
+    // Of a kernel: letters, numbers and what Debian, Fedora and users put between; a quote or a slash ends it.
+    if (message.take == Take::release)
+      return std::isalnum(c) != 0 || std::string_view("._+-~").contains(static_cast<char>(c));
     return c != ')';
   };
   while (end < rest.size() && fits(static_cast<unsigned char>(rest[end]))) ++end;

@@ -2,7 +2,6 @@
 // The tables of sinfo, squeue and sacct: any columns, set apart by blanks, by a separator, or by a row of dashes.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "capture/slurm.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -97,12 +96,6 @@ struct Layout {
   bool ruled = false;           ///< there are dashes
 };
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return result;
-}
-
 std::vector<Extent> words_at(std::string_view line) {
   std::vector<Extent> words;
   for (std::size_t at = line.find_first_not_of(" \t"); at < line.size(); at = line.find_first_not_of(" \t", at)) {
@@ -146,7 +139,7 @@ std::optional<Layout> header_of(std::string_view line) {
   std::size_t keys = 0;
   std::size_t known = 0;
   for (const std::string_view title : titles) {
-    layout.titles.push_back(upper(title));
+    layout.titles.push_back(to_upper(title));
     const bool key = std::ranges::find(kKeyTitles, title) != kKeyTitles.end();
     keys += key ? 1 : 0;
     known += key || std::ranges::find(kTitles, layout.titles.back()) != kTitles.end() ? 1 : 0;

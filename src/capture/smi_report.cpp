@@ -11,6 +11,7 @@
 #include "capture/identity.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::capture {
 namespace {
@@ -401,6 +402,18 @@ std::vector<const Node*> mig_devices_of(const Node& gpu) {
   return found;
 }
 
+/// The driver is Windows' where it tells a model. Only Windows itself has no persistence mode: inside WSL it is on
+/// (source: NVIDIA/nvidia-container-toolkit#271).
+void tell_platform(const Node& gpu, facts::Snapshot& snapshot) {
+  if (!words(gpu.first({"driver_model/current_dm", "driver_model/current"}))) return;
+  if (!snapshot.environment) snapshot.environment.emplace();
+  facts::Host& host = snapshot.environment->host;
+  if (gpu.at("persistence_mode").text == "N/A" && !host.wsl)
+    host.distribution = knowledge::kWindows;
+  else
+    host = {.wsl = 2};
+}
+
 facts::Snapshot snapshot_of_report(const Node& report) {
   facts::Snapshot snapshot;
   snapshot.source = "nvidia-smi";
@@ -409,7 +422,9 @@ facts::Snapshot snapshot_of_report(const Node& report) {
   if (const auto when = time_of(report.at("timestamp").text)) snapshot.taken_at = *when;
   std::uint32_t index = 0;
   for (const Node& node : report.children) {
-    if (node.name == "gpu") snapshot.gpus.push_back(read_gpu(node, index++));
+    if (node.name != "gpu") continue;
+    snapshot.gpus.push_back(read_gpu(node, index++));
+    tell_platform(node, snapshot);
   }
   return snapshot;
 }

@@ -205,6 +205,7 @@ SmiTable read_smi_table(std::span<const Line> lines, std::size_t& end) {
     // Between the sections stands one line that is no row; more than a few, and the table is over.
     if (blank > 3) break;
     if (!row) continue;
+    table.of_windows = table.of_windows || line.contains("TCC/WDDM") || line.contains("Driver-Model");
     take_row(line, section, table);
     end = i + 1;
   }

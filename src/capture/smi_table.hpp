@@ -61,6 +61,7 @@ struct SmiTable {
   std::vector<TableProcess> processes;
   std::optional<std::string> processes_text;  ///< "No running processes found"
   bool has_process_section = false;
+  bool of_windows = false;  ///< a column says "TCC/WDDM" or "Driver-Model" where Linux' says "Persistence-M"
   std::vector<std::uint32_t> without_processes;  ///< GPUs whose row there says "Not Supported"
 };
 

@@ -10,6 +10,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/failed_readings.hpp"
 #include "gpuwarden/facts/metrics.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::capture {
 namespace {
@@ -122,6 +123,11 @@ facts::Snapshot snapshot_of_table(const SmiTable& table) {
   snapshot.cuda_driver_version = text_of(table.cuda_version);
   if (table.timestamp) snapshot.taken_at = time_of(*table.timestamp).value_or(snapshot.taken_at);
   for (const TableGpu& row : table.gpus) snapshot.gpus.push_back(record_of(row));
+  // Where Linux's driver tells its persistence mode, Windows' tells its model.
+  const bool model = std::ranges::any_of(table.gpus, [](const TableGpu& row) {
+    return row.persistence == "WDDM" || row.persistence == "TCC" || row.persistence == "MCDM";
+  });
+  if (table.of_windows || model) snapshot.environment.emplace().host.distribution = knowledge::kWindows;
   const auto gpu_at = [&](std::uint32_t index) {
     return std::ranges::find(snapshot.gpus, GpuIndex{index}, [](const GpuRecord& record) { return record.gpu.index; });
   };

@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/answer.hpp"
+#include "gpuwarden/knowledge/gpu_names.hpp"
 
 namespace gpuwarden::compat {
 namespace {
@@ -53,13 +54,9 @@ Frameworks on_board(std::string_view gpu_name) {
 }
 
 Error unknown_gpu(const Asked& asked, const std::string& words) {
-  std::vector<std::string> names;
-  for (const GpuModel& model : asked.knowledge.models()) {
-    const std::string_view name = model.name;
-    names.emplace_back(name.starts_with("NVIDIA ") ? name.substr(7) : name);
-    if (names.back().starts_with("GeForce ")) names.push_back(names.back().substr(8));
-  }
-  const std::string close = closest_match(words, names);
+  if (auto other = knowledge::refusal_of_other_makers(words)) return *std::move(other);
+  std::string close = knowledge::nearest_gpu_name(asked.knowledge, words);
+  if (close.empty()) close = doctor::nearest_package(words);
   return {ErrorCode::not_found, fmt::format("'{}' is neither a known question nor a known GPU", printable(words)),
           close.empty() ? "gpuwarden compat --help shows what can be asked" : fmt::format("did you mean '{}'?", close)};
 }
@@ -69,6 +66,7 @@ Error unknown_gpu(const Asked& asked, const std::string& words) {
 Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& asked, const std::string& words) {
   const auto models = knowledge::models_named(asked.knowledge, words);
   if (models.empty()) {
+    if (auto other = knowledge::refusal_of_memory(asked.knowledge, words)) return std::unexpected(*std::move(other));
     const auto architecture = asked.knowledge.architecture_of_name(words);
     if (!architecture) return std::unexpected(unknown_gpu(asked, words));
     return answer_architecture(asked, *architecture, words);
@@ -86,7 +84,7 @@ Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& aske
   if (answer.use != nullptr) answer.sources.push_back(fmt::format("good for: {}", answer.use->source));
   answer.sources.insert(answer.sources.end(), answer.needs.sources.begin(), answer.needs.sources.end());
   answer.frameworks = frameworks_for(asked, architecture, on_board(model.name),
-                                     {model.first_driver_branch, model.last_driver_branch}, answer);
+                                     {answer.needs.first.lowest().major, model.last_driver_branch}, answer);
   for (std::size_t i = 1; i < models.size(); ++i) answer.also.emplace_back(models[i]->name);
   return answer;
 }

@@ -52,7 +52,14 @@ MatrixRow row_for(const Asked& asked, const GpuModel& model, std::optional<Versi
   MatrixRow row{.model = &model, .cuda = work, .needs = {}, .standing = {}};
   if (!work && wheel != nullptr) row.cuda = knowledge::cuda_of_build(wheel->build);
   row.needs = knowledge::driver_needs(asked.knowledge, model, row.cuda, workload, asked.when);
-  if (asked.place.driver) row.standing = knowledge::standing_of(row.needs, *asked.place.driver);
+  row.dropped = row.cuda && model.last_cuda && release_of(*row.cuda) > release_of(model.last_cuda);
+  if (row.dropped) {
+    row.needs.required = row.needs.recommended = row.needs.optimal = {};
+    const int number = knowledge::architecture_of(model);
+    if (const auto* architecture = asked.knowledge.architecture(number))
+      row.needs.sources.push_back(fmt::format("sm_{}: {}", number, architecture->source));
+  } else if (asked.place.driver)
+    row.standing = knowledge::standing_of(row.needs, *asked.place.driver);
   return row;
 }
 
@@ -77,7 +84,8 @@ MatrixAnswer answer_matrix(const Asked& asked, std::optional<Version> work, cons
   for (const GpuModel* model : candidates(asked)) {
     answer.rows.push_back(row_for(asked, *model, work, workload));
     const MatrixRow& row = answer.rows.back();
-    if (row.standing && is_bad(*row.standing) && !asked.place.gpus.empty()) answer.positive = false;
+    const bool bad = row.dropped || (row.standing && is_bad(*row.standing));
+    if (bad && !asked.place.gpus.empty()) answer.positive = false;
     sources.insert(row.needs.sources.begin(), row.needs.sources.end());
   }
   answer.sources.assign(sources.begin(), sources.end());

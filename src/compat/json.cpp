@@ -43,11 +43,9 @@ Json of(const std::vector<Wheel>& wheels) {
 }
 
 Json of(const Recommendation& recommended) {
-  Json json{{"driver", of(recommended.driver)},
-            {"torch", nullptr},
-            {"torch_command", nullptr},
-            {"vllm", nullptr},
-            {"vllm_command", nullptr}};
+  Json json{{"driver", of(recommended.driver)}, {"torch", nullptr},
+            {"torch_command", nullptr},         {"vllm", nullptr},
+            {"vllm_command", nullptr},          {"other_builds", of(recommended.other_builds)}};
   if (recommended.torch != nullptr) {
     json["torch"] = wheel_name(*recommended.torch);
     json["torch_command"] = knowledge::pip_command(*recommended.torch);
@@ -97,7 +95,20 @@ Json of(const MatrixRow& row) {
           {"recommended", of(row.needs.recommended)},
           {"optimal", of(row.needs.optimal)},
           {"last_branch", branch(row.needs.last_branch)},
+          {"runs", row.dropped ? Json(words_for(knowledge::RunsOn::not_at_all)) : Json()},
           {"standing", row.standing ? Json(to_string(*row.standing)) : Json()}};
+}
+
+Json of(const knowledge::PackageNeeds& row, const std::optional<Version>& driver) {
+  const auto capability = [](int number) { return number != 0 ? Json(capability_text(number)) : Json(); };
+  return {{"first", to_string(row.first)},
+          {"last", of(row.last)},
+          {"min_compute_capability", capability(row.min_capability)},
+          {"max_compute_capability", capability(row.max_capability)},
+          {"min_driver", of(driver)},
+          {"torch", of(row.torch)},
+          {"install", row.install},
+          {"note", of(row.note)}};
 }
 
 /// A wheel with all that its row says.
@@ -159,6 +170,14 @@ Json to_json(const TorchAnswer& answer) {
   }
   json["version"] = answer.known ? three_numbers(*answer.version) : to_string(*answer.version);
   json["newer_than_known"] = answer.newer_than_known;
+  json["uses_gpu"] = answer.uses_gpu;
+  json["companions"] = Json::array();
+  for (const auto* one : answer.companions)
+    json["companions"].push_back({{"package", one->package}, {"version", one->version}});
+  if (!answer.uses_gpu) {
+    json.update({{"wheels", Json::array()}, {"min_driver", nullptr}, {"command", cpu_command(*answer.version)}});
+    return json;
+  }
   json["wheels"] = Json::array();
   for (const Wheel& wheel : answer.wheels) json["wheels"].push_back(whole(wheel));
   if (answer.known)
@@ -170,6 +189,7 @@ Json to_json(const TorchAnswer& answer) {
 
 Json to_json(const VllmAnswer& answer) {
   Json json{{"package", "vllm"}, {"version", answer.version ? Json(three_numbers(*answer.version)) : Json()}};
+  if (answer.instead) json["recommended"] = of(*answer.instead);
   if (answer.row == nullptr) return json;
   json.update({{"estimated", answer.estimated},
                {"torch", three_numbers(answer.row->torch)},
@@ -180,7 +200,6 @@ Json to_json(const VllmAnswer& answer) {
                {"here", nullptr}});
   if (answer.obstacle) json["here"] = {{"runs", answer.obstacle->empty()}, {"why", *answer.obstacle}};
   json["cuda_compat"] = of(answer.forward);
-  if (answer.instead) json["recommended"] = of(*answer.instead);
   return json;
 }
 
@@ -191,6 +210,10 @@ Json to_json(const ComponentAnswer& answer) {
                                 {"needs", row->needs},
                                 {"capability", row->capability},
                                 {"driver_or_other", row->driver_or_other}});
+  json["needs"] = answer.needs != nullptr ? of(*answer.needs, answer.min_driver) : Json();
+  json["here"] = nullptr;
+  if (answer.obstacle) json["here"] = {{"runs", answer.obstacle->empty()}, {"why", *answer.obstacle}};
+  if (!answer.not_judged.empty()) json["here"] = {{"runs", nullptr}, {"why", answer.not_judged}};
   return json;
 }
 
@@ -244,6 +267,9 @@ Json to_json(const XidAnswer& answer) {
                  {"action", row->action},
                  {"action_plain", row->action_plain},
                  {"investigate", row->investigate}});
+  if (const auto* older = answer.before_ampere)
+    json["before_ampere"] = {
+        {"description", older->description}, {"severity", older->severity}, {"action_plain", older->action_plain}};
   return json;
 }
 
@@ -281,7 +307,14 @@ Json to_json(const Place& place) {
                     {"count", gpu.count},
                     {"compute_capability", gpu.architecture ? Json(capability_text(*gpu.architecture)) : Json()},
                     {"known", gpu.model != nullptr}});
-  return {{"origin", place.origin}, {"driver", of(place.driver)}, {"gpus", std::move(gpus)}};
+  Json torches = Json::array();
+  for (const InstalledTorch& torch : place.torches)
+    torches.push_back({{"version", torch.version}, {"cuda", of(torch.cuda)}, {"architectures", torch.architectures}});
+  return {{"origin", place.origin},
+          {"driver", of(place.driver)},
+          {"cuda", of(place.cuda)},
+          {"gpus", std::move(gpus)},
+          {"torch", std::move(torches)}};
 }
 
 Json to_json(const Asked& asked, const Question& question, const Answer& answer) {

@@ -34,6 +34,12 @@ std::vector<ToolkitRow> toolkits(const Asked& asked) {
 
 void add_gpus(const Asked& asked, MachineAnswer& answer) {
   for (const PlaceGpu& gpu : asked.place.gpus) {
+    for (const InstalledTorch& torch : asked.place.torches) {
+      if (const std::string why = missing_kernels(torch, gpu); !why.empty())
+        answer.obstacles.push_back({gpu.name, why});
+    }
+  }
+  for (const PlaceGpu& gpu : asked.place.gpus) {
     if (std::string why = obstacle_of(asked, gpu); !why.empty()) answer.obstacles.push_back({gpu.name, std::move(why)});
     if (gpu.model != nullptr) answer.sources.push_back(fmt::format("{}: {}", gpu.name, gpu.model->source));
   }
@@ -52,8 +58,9 @@ MachineAnswer answer_machine(const Asked& asked) {
   answer.toolkits = toolkits(asked);
   // With a driver that drives none of the GPUs nothing runs: only the way out is worth showing.
   if (!is_useless(asked)) answer.torch = all_wheels(asked);
-  answer.positive = answer.obstacles.empty() && any_runs(answer.torch);
   answer.recommended = recommend(asked, answer);
+  const bool has_builds = any_runs(answer.torch) || !answer.recommended->other_builds.empty();
+  answer.positive = answer.obstacles.empty() && has_builds;
   return answer;
 }
 
@@ -61,8 +68,12 @@ XidAnswer answer_xid(const knowledge::Knowledge& knowledge, int code) {
   XidAnswer answer;
   answer.code = code;
   answer.row = knowledge.xid(code);
+  answer.before_ampere = knowledge.xid(code, knowledge::MemoryRepair::pages);
+  if (answer.before_ampere == answer.row) answer.before_ampere = nullptr;
   answer.positive = answer.row != nullptr;
   if (answer.row != nullptr) answer.sources.push_back(fmt::format("Xid {}: {}", code, answer.row->source));
+  if (answer.before_ampere != nullptr)
+    answer.sources.push_back(fmt::format("Xid {} before Ampere: {}", code, answer.before_ampere->source));
   return answer;
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework needs: PyTorch and vLLM by their tables, the others in their maintainers' words.
+// What PyTorch and vLLM need, by their tables.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "compat/recommend.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -11,7 +10,6 @@
 namespace gpuwarden::compat {
 namespace {
 
-using knowledge::ComponentRelease;
 using knowledge::RunsOn;
 using knowledge::TorchBuild;
 using knowledge::VllmRelease;
@@ -28,7 +26,10 @@ std::vector<Wheel> wheels_of(const Asked& asked, const std::string& text, const 
   std::vector<Wheel> wheels;
   for (const TorchBuild* row : asked.knowledge.torch_builds_of(version, asked.place.wheel_machine())) {
     Wheel wheel{*row, std::nullopt};
-    if (std::ranges::count(text, '.') >= 2) wheel.build.torch = version;
+    if (std::ranges::count(text, '.') >= 2 && wheel.build.torch != version) {
+      wheel.build.torch = version;
+      wheel.build.released = "";  // the day is the other one's
+    }
     if (!asked.place.is_empty()) wheel.fit = fit_here(asked, wheel.build);
     const auto cuda = knowledge::cuda_of_build(wheel.build.build);
     if (cuda && wheel.fit == knowledge::WheelFit::driver_too_old && has_code_for_all(asked, wheel.build))
@@ -57,6 +58,7 @@ void say_unknown(const Asked& asked, const std::optional<std::string>& build, To
   answer.positive = answer.newer_than_known;
   answer.cuda = build ? knowledge::cuda_of_build(*build) : std::nullopt;
   if (answer.cuda) answer.min_driver = asked.knowledge.min_driver(*answer.cuda, false);
+  if (asked.place.board_of_other_builds() != nullptr) answer.instead = recommend(asked, answer);
 }
 
 void judge(const Asked& asked, const std::optional<std::string>& build, TorchAnswer& answer) {
@@ -76,22 +78,36 @@ void judge(const Asked& asked, const std::optional<std::string>& build, TorchAns
   answer.instead = recommend(asked, answer);
 }
 
-/// Why the release's wheel does not run on the place; empty: it does.
-std::string obstacle_to(const Asked& asked, const VllmRelease& row) {
-  if (const auto gpu = gpu_obstacle(asked)) return fmt::format("{}: {}", printable(gpu->gpu), gpu->why);
+/// The PyTorch that the release's wheel for this driver brings; nullptr: not known.
+const TorchBuild* torch_of(const Asked& asked, const VllmRelease& row) {
+  const Version cuda = knowledge::vllm_cuda_for(asked.knowledge, row, asked.place.driver).value_or(row.cuda);
+  return asked.knowledge.torch(row.torch, knowledge::build_of_cuda(cuda), asked.place.wheel_machine());
+}
+
+/// The GPU of the place for which the release has no kernels, whatever the driver; empty: none.
+std::string missing_kernels(const Asked& asked, const VllmRelease& row) {
   for (const PlaceGpu& gpu : asked.place.gpus) {
     if (gpu.architecture && *gpu.architecture < row.min_capability)
       return fmt::format("{} has compute capability {}", printable(gpu.name), capability_text(*gpu.architecture));
   }
-  const auto other = knowledge::vllm_cuda_for(asked.knowledge, row, asked.place.driver);
-  if (asked.place.driver && !other) {
+  if (const auto* board = asked.place.board_of_other_builds())
+    return fmt::format("its own wheels have no kernels for {}", board->word);
+  const TorchBuild* wheel = torch_of(asked, row);
+  if (wheel == nullptr || has_code_for_all(asked, *wheel)) return "";
+  return fmt::format("its PyTorch {}: {}", wheel_name(*wheel), words_for(knowledge::WheelFit::no_code_for_gpu));
+}
+
+/// Why the release's wheel does not run on the place; empty: it does.
+std::string obstacle_to(const Asked& asked, const VllmRelease& row) {
+  if (std::string missing = missing_kernels(asked, row); !missing.empty()) return missing;
+  if (const auto gpu = gpu_obstacle(asked)) return fmt::format("{}: {}", printable(gpu->gpu), gpu->why);
+  if (asked.place.driver && !knowledge::vllm_cuda_for(asked.knowledge, row, asked.place.driver)) {
     const RunsOn how = runs_here(asked, row.cuda);
     if (how != RunsOn::natively && how != RunsOn::by_minor_version)
       return fmt::format("driver {} runs CUDA {} {}", to_string(*asked.place.driver), to_string(row.cuda),
                          words_for(how));
   }
-  const TorchBuild* wheel =
-      asked.knowledge.torch(row.torch, knowledge::build_of_cuda(other.value_or(row.cuda)), asked.place.wheel_machine());
+  const TorchBuild* wheel = torch_of(asked, row);
   if (wheel != nullptr && !knowledge::is_fit(fit_here(asked, *wheel)))
     return fmt::format("its PyTorch {}: {}", wheel_name(*wheel), words_for(fit_here(asked, *wheel)));
   return "";
@@ -104,25 +120,28 @@ bool can_be_helped(const Asked& asked, const VllmRelease& row) {
   return obstacle_to({asked.knowledge, place, asked.when}, row).empty() && !gpu_obstacle(asked);
 }
 
-bool speaks_of(const ComponentRelease& row, const std::string& version) {
-  if (version.empty() || row.version.starts_with(version)) return true;
-  const auto asked = Version::parse(version);
-  const auto own = Version::parse(row.version);
-  return asked && own && release_of(*asked) == release_of(*own);
-}
-
 }  // namespace
 
 TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& package) {
   TorchAnswer answer;
   if (!package.version) {
     answer.all = all_wheels(asked);
-    answer.positive = any_runs(answer.all);
+    answer.obstacle = gpu_obstacle(asked);
     answer.instead = recommend(asked, answer);
+    answer.positive = any_runs(answer.all) || !answer.instead->other_builds.empty();
     return answer;
   }
   answer.version = Version::parse(*package.version).value_or(Version{});
   answer.wheels = wheels_of(asked, *package.version, *answer.version);
+  answer.companions = knowledge::companions_of(*answer.version);
+  if (package.build && knowledge::is_cpu_build(*package.build)) {
+    answer.uses_gpu = false;
+    answer.known = !answer.wheels.empty();
+    answer.wheels.clear();
+    answer.newer_than_known = *answer.version > asked.knowledge.newest_torch();
+    answer.sources.emplace_back("PyTorch +cpu: pytorch.org/get-started/locally, compute platform CPU");
+    return answer;
+  }
   if (answer.wheels.empty()) {
     say_unknown(asked, package.build, answer);
     return answer;
@@ -137,6 +156,10 @@ TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& pac
 VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& text) {
   VllmAnswer answer;
   answer.asked = text.value_or("");
+  if (!text && asked.place.board_of_other_builds() != nullptr) {
+    answer.instead = recommend(asked, answer);
+    return answer;
+  }
   const auto* newest = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver,
                                                   asked.place.wheel_machine());
   answer.version = text ? Version::parse(*text) : newest != nullptr ? std::optional(newest->first) : std::nullopt;
@@ -153,23 +176,6 @@ VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& tex
   if (can_be_helped(asked, *answer.row)) answer.forward = forward_here(asked, answer.row->cuda);
   answer.positive = answer.forward && !answer.forward->certified_only;
   answer.instead = recommend(asked, answer);
-  return answer;
-}
-
-Result<ComponentAnswer> answer_component(const Asked& asked, const std::string& name, const std::string& version) {
-  ComponentAnswer answer;
-  answer.name = name;
-  answer.version = version;
-  std::vector<const ComponentRelease*> all;
-  for (const ComponentRelease& row : asked.knowledge.components()) {
-    if (row.component.starts_with(to_lower(name))) all.push_back(&row);
-  }
-  if (all.empty()) return fail(ErrorCode::not_found, fmt::format("nothing is known about '{}'", printable(name)));
-  std::ranges::copy_if(all, std::back_inserter(answer.rows), [&](const auto* row) { return speaks_of(*row, version); });
-  answer.known = answer.positive = !answer.rows.empty();
-  if (!answer.known) answer.rows = all;
-  for (const auto* row : answer.rows)
-    answer.sources.push_back(fmt::format("{} {}: {}", row->component, row->version, row->source));
   return answer;
 }
 

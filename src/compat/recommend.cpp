@@ -16,7 +16,7 @@ std::optional<Version> driver_to_take(const Asked& asked) {
   for (const PlaceGpu& gpu : asked.place.gpus) {
     if (gpu.model == nullptr) continue;
     fits = fits && obstacle_of(asked, gpu).empty();
-    first = std::max(first, gpu.model->first_driver_branch);
+    first = std::max(first, knowledge::first_drivers_of(*gpu.model).lowest().major);
     const int own_last = gpu.model->last_driver_branch;
     if (own_last != 0) last = last == 0 ? own_last : std::min(last, own_last);
   }
@@ -38,6 +38,12 @@ bool any_runs(const std::vector<Wheel>& wheels) {
 }
 
 Recommendation recommend(const Asked& asked, Verdict& verdict) {
+  if (const auto* board = asked.place.board_of_other_builds()) {
+    verdict.sources.push_back(fmt::format("{}: {}", board->word, board->source));
+    Recommendation others;
+    others.other_builds = board->builds;
+    return others;
+  }
   const auto driver = driver_to_take(asked);
   const auto architectures = asked.place.architectures();
   const std::string_view machine = asked.place.wheel_machine();

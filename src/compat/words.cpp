@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "compat/recommend.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/answer.hpp"
 #include "gpuwarden/knowledge/forward_compatibility.hpp"
 
@@ -40,6 +42,8 @@ std::string_view words_for(WheelFit fit) {
       return "no: has no code for the GPU";
     case WheelFit::driver_too_old:
       return "no: the driver is too old";
+    case WheelFit::driver_not_for_gpu:
+      return "no: the driver does not serve the GPU";
     case WheelFit::jit_needs_a_newer_driver:
       return "no: has only PTX for the GPU, newer than the driver";
   }
@@ -77,17 +81,26 @@ WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build) {
   WheelFit worst = knowledge::wheel_fit(asked.knowledge, build, std::nullopt, asked.place.driver);
   for (const int architecture : asked.place.architectures())
     worst = std::max(worst, knowledge::wheel_fit(asked.knowledge, build, architecture, asked.place.driver));
-  return worst;
+  return gpu_obstacle(asked) ? std::max(worst, WheelFit::driver_not_for_gpu) : worst;
+}
+
+std::string missing_kernels(const InstalledTorch& torch, const PlaceGpu& gpu) {
+  if (!gpu.architecture || torch.architectures.empty()) return "";
+  if (knowledge::any_code_runs_on(torch.architectures, *gpu.architecture)) return "";
+  std::vector<std::string> parts{torch.version};
+  if (!torch.cuda.empty()) parts.push_back("CUDA " + torch.cuda);
+  return fmt::format("the PyTorch that is installed ({}) has no code for it (sm_{})", join(parts, ", "),
+                     *gpu.architecture);
 }
 
 std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu) {
   if (gpu.model == nullptr || !asked.place.driver) return "";
   const int branch = asked.place.driver->major;
-  const int first = gpu.model->first_driver_branch;
+  const knowledge::FirstDrivers first = knowledge::first_drivers_of(*gpu.model);
   const int last = gpu.model->last_driver_branch;
-  if (first != 0 && branch < first)
-    return fmt::format("driver {} does not know it: branch {} or newer is needed", to_string(*asked.place.driver),
-                       first);
+  if (!first.serve(*asked.place.driver))
+    return fmt::format("driver {} does not know it: {} or newer is needed", to_string(*asked.place.driver),
+                       text_of(first));
   if (last != 0 && branch > last)
     return fmt::format("driver {} no longer serves it: {} is the last branch", to_string(*asked.place.driver), last);
   return "";
@@ -101,6 +114,10 @@ bool is_useless(const Asked& asked) {
 std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
                          std::optional<Version> driver) {
   return knowledge::vllm_command(asked.knowledge, row, version, driver);
+}
+
+std::string cpu_command(const Version& torch) {
+  return fmt::format("pip install torch=={} --index-url https://download.pytorch.org/whl/cpu", three_numbers(torch));
 }
 
 std::string three_numbers(const Version& version) {

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 
 #include "diagnosis/calibration.hpp"
+#include "diagnosis/machine.hpp"
 #include "diagnosis/reasoning.hpp"
 #include "diagnosis/values.hpp"
 #include "gpuwarden/base/shell.hpp"
@@ -12,6 +14,7 @@
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 namespace {
@@ -44,12 +47,16 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts, boo
 
 using Tags = std::set<std::string>;
 
-/// "[vllm,sglang] step": the step, where the log is of one of these programs; nothing where it is of another.
-std::optional<std::string_view> for_program(std::string_view step, const Tags& tags) {
+/// "[vllm,sglang] step": the step, where the log is of one of these programs (or a fact of that name is known); nothing
+/// where it is of another. "[!wsl] step": where it is not of that one.
+std::optional<std::string_view> for_program(std::string_view step, const Suspect& suspect, const Tags& tags) {
   const std::size_t close = step.find("] ");
   if (!step.starts_with('[') || close == std::string_view::npos) return step;
-  for (const std::string_view program : split(step.substr(1, close - 1), ',')) {
-    if (tags.contains(std::string(trim(program)))) return step.substr(close + 2);
+  for (std::string_view program : split(step.substr(1, close - 1), ',')) {
+    program = trim(program);
+    const bool wanted = !program.starts_with('!');
+    const std::string name(program.substr(wanted ? 0 : 1));
+    if ((tags.contains(name) || suspect.facts.contains(name)) == wanted) return step.substr(close + 2);
   }
   return std::nullopt;
 }
@@ -58,7 +65,7 @@ std::optional<std::string_view> for_program(std::string_view step, const Tags& t
 void add_filled(std::vector<std::string>& all, std::span<const std::string_view> texts, const Suspect& suspect,
                 const Tags& tags) {
   for (const std::string_view text : texts) {
-    const auto step = for_program(text, tags);
+    const auto step = for_program(text, suspect, tags);
     auto words = step ? filled(*step, suspect.facts, true) : std::nullopt;
     if (words && std::ranges::find(all, *words) == all.end()) all.push_back(std::move(*words));
   }
@@ -252,16 +259,29 @@ void state_confidences(std::vector<Cause>& causes) {
   for (Cause& cause : causes) cause.confidence *= factor;
 }
 
+/// By the log's own words, and by what is known of the machine.
+knowledge::Platform platform_of(const Reading& reading, std::initializer_list<const facts::Snapshot*> machines) {
+  Tags tags = reading.tags;
+  for (const facts::Snapshot* machine : machines) {
+    if (machine != nullptr) tags.merge(tags_of(*machine));
+  }
+  if (tags.contains("wsl")) return knowledge::Platform::wsl;
+  return tags.contains("windows") ? knowledge::Platform::windows : knowledge::Platform::linux_own;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
   Diagnosis diagnosis;
   diagnosis.lines = reading.lines;
   diagnosis.bytes = reading.bytes;
+  diagnosis.platform = platform_of(reading, {machine, report});
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
     if (!suspect.explained_by.empty() || suspect.weight < kLeastWeight) continue;
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
+    cause.fix = knowledge::steps_on(diagnosis.platform, cause.fix);
+    cause.confirm = knowledge::steps_on(diagnosis.platform, cause.confirm);
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
   std::ranges::stable_sort(diagnosis.causes,

@@ -295,11 +295,12 @@ Line normalise(std::string_view raw) {
   // Python's warnings name their class; the program goes on.
   static const RE2 python_warning("(?:^|: |\\()(?:User|Runtime|Future|Deprecation|Resource)Warning:");
   if (line.level == Level::unknown && RE2::PartialMatch(rest, python_warning)) line.level = Level::warning;
+  line.bare = line.level == Level::unknown && line.clock == kNoClock && !line.rank;
   // A comment in somebody's source says what might happen.
   static const RE2 comment("^[+-]? ?(?://|/\\*)");
   if (line.level == Level::unknown && RE2::PartialMatch(rest, comment)) line.level = Level::info;
   line.text = rest;
-  line.quoted = line.level == Level::unknown && line.clock == kNoClock && !line.rank && is_prose(rest);
+  line.quoted = line.bare && is_prose(rest);
   return line;
 }
 

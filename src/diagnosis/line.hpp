@@ -17,6 +17,7 @@ struct Line {
   std::string whole;  ///< the same with the prefixes
   Level level = Level::unknown;
   bool build = false;   ///< from the steps of a container build
+  bool bare = false;    ///< no prefix tells that a program wrote it
   bool quoted = false;  ///< a sentence about an error, not the error itself
   std::optional<std::int64_t> rank;
   std::optional<std::int64_t> gpu;  ///< NCCL names the device of the process that speaks

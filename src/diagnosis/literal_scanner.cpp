@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
+
+#include "diagnosis/common_words.hpp"
+#include "diagnosis/letter_pairs.hpp"
 
 namespace gpuwarden::diagnosis {
 
@@ -53,17 +56,27 @@ unsigned follower_hash(std::uint64_t followers) { return static_cast<unsigned>((
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
-/// How rarely a byte stands in logs, in steps of a factor of two or so.
-std::array<std::uint8_t, 256> rarities() {
-  // As counted in public bug reports and the synthetic log of bench_diagnose, both cases of a letter together.
-  constexpr std::string_view kCommonFirst = " easno0trilp1:cm.2dgu54/3_,-6h9fb87=|y]vk[^'x(w)";
-  std::array<std::uint8_t, 256> rarity{};
-  rarity.fill(9);
-  for (std::size_t rank = 0; rank < kCommonFirst.size(); ++rank) {
-    rarity[static_cast<unsigned char>(kCommonFirst[rank])] = static_cast<std::uint8_t>(3 + rank / 8);
+/// The windows of common words with a blank on either side, by hash: others may be taken for one of them.
+class CommonWindows {
+ public:
+  CommonWindows() {
+    const std::string words = " " + std::string(kCommonWords) + " ";
+    for (std::size_t i = 0; i + kLongestWindow <= words.size(); ++i) {
+      const std::string_view window = std::string_view(words).substr(i, kLongestWindow);
+      const bool of_two_words = window.find(' ', 1) < kLongestWindow - 1;
+      if (!of_two_words) windows_[place(window)] = true;
+    }
   }
-  return rarity;
-}
+
+  bool has(std::string_view window) const { return windows_[place(window)]; }
+
+ private:
+  static std::size_t place(std::string_view window) {
+    return hash(static_cast<std::uint32_t>(load(window) | kFold)) >> 16;
+  }
+
+  std::vector<bool> windows_ = std::vector<bool>(std::size_t{1} << 16);
+};
 
 /// Length of the window and the stride for literals of at least `shortest` bytes.
 std::pair<std::size_t, std::size_t> window_and_stride(std::size_t shortest) {
@@ -72,6 +85,12 @@ std::pair<std::size_t, std::size_t> window_and_stride(std::size_t shortest) {
 }
 
 }  // namespace
+
+/// The number of a bit that is set.
+std::size_t LiteralScanner::bucket_of(const Sieve& sieve, std::size_t slot, unsigned follower) {
+  const std::uint32_t below = (std::uint32_t{1} << follower) - 1;
+  return sieve.ranks[slot] + static_cast<std::size_t>(std::popcount(sieve.table[slot] & below));
+}
 
 /// Chooses for each literal of a sieve the windows to look for.
 class LiteralScanner::Builder {
@@ -98,27 +117,65 @@ class LiteralScanner::Builder {
     return static_cast<std::uint32_t>(load(rest(literal, offset)) | kFold) & sieve_.mask;
   }
 
-  std::uint32_t hash_of(const Window& window) const {
-    return hash(static_cast<std::uint32_t>(window.word) & sieve_.mask);
+  std::size_t slot_of(const Window& window) const {
+    return hash(static_cast<std::uint32_t>(window.word) & sieve_.mask) >> sieve_.table_shift;
   }
 
-  /// How often one expects to meet the window in a text, in some unit.
-  double cost(std::uint32_t literal, std::size_t offset) const {
-    int rarity = 0;
-    for (const unsigned char c : rest(literal, offset).substr(0, sieve_.window + kFollowers)) rarity += rarity_[c];
-    const auto found = users_.find(block(literal, offset));
-    const std::uint32_t users = found == users_.end() ? 0 : found->second;
-    return (users > kCrowded ? 1.0 + users : 1.0) / static_cast<double>(std::uint64_t{1} << rarity);
+  /// Literals with this window so far, and with others of the same hash.
+  std::uint32_t& users(std::uint32_t literal, std::size_t offset) {
+    return users_[hash(block(literal, offset)) >> (32 - kUserBits)];
+  }
+
+  /// How rare each byte of a literal is after the one before it, and whether a window of a common word ends with it.
+  void weigh_bytes(std::string_view literal) {
+    static const CommonWindows common;
+    constexpr int kNextInWord = 2;
+    after_.clear();
+    ends_common_.clear();
+    for (std::size_t i = 0; i < literal.size(); ++i) {
+      const bool ends_common =
+          i + 1 >= kLongestWindow && common.has(literal.substr(i + 1 - kLongestWindow, kLongestWindow));
+      const int rarity = i == 0 ? 0 : rarity_of_next(literal[i - 1], literal[i]);
+      after_.push_back(ends_common ? std::min(rarity, kNextInWord) : rarity);
+      ends_common_.push_back(ends_common);
+    }
+  }
+
+  /// About -log2 of how often one meets a window of the literal in hand, and what follows it up to `end`.
+  int rarity_of_window(std::string_view literal, std::size_t offset, std::size_t end) const {
+    constexpr int kOfCommonWord = 11;
+    const std::size_t last = offset + sieve_.window - 1;
+    int rarity = rarity_of(literal[offset]);
+    for (std::size_t i = offset + 1; i <= last; ++i) rarity += after_[i];
+    if (ends_common_[last]) rarity = std::min(rarity, kOfCommonWord);
+    for (std::size_t i = last + 1; i < end; ++i) rarity += after_[i];
+    return rarity;
+  }
+
+  /// How often one expects to look at a place for each window of a literal, in some unit.
+  void expect(std::uint32_t literal) {
+    // A slot of the table in which all bits are set is met so rarely; anything may follow such a window.
+    constexpr std::array<int, kFollowers + 1> kSlotRarity{21, 17, 16};
+    const std::string_view whole = rest(literal, 0);
+    weigh_bytes(whole);
+    expected_.clear();
+    for (std::size_t offset = 0; offset + sieve_.window <= whole.size(); ++offset) {
+      const std::size_t full = offset + sieve_.window + kFollowers;
+      const std::size_t end = std::min(whole.size(), full);
+      const std::uint32_t others = users(literal, offset);
+      expected_.push_back(std::ldexp(others > kCrowded ? 1.0 + others : 1.0, -rarity_of_window(whole, offset, end)) +
+                          std::ldexp(1.0, -kSlotRarity[full - end]));
+    }
   }
 
   /// As many successive windows as the stride is wide, the least expected ones.
   void choose(std::uint32_t literal) {
-    const std::size_t length = scanner_.length(literal);
+    expect(literal);
     std::size_t best = 0;
     double least = 0;
-    for (std::size_t first = 0; first + sieve_.window + sieve_.stride - 1 <= length; ++first) {
+    for (std::size_t first = 0; first + sieve_.stride <= expected_.size(); ++first) {
       double sum = 0;
-      for (std::size_t i = 0; i < sieve_.stride; ++i) sum += cost(literal, first + i);
+      for (std::size_t i = 0; i < sieve_.stride; ++i) sum += expected_[first + i];
       if (first == 0 || sum < least) {
         least = sum;
         best = first;
@@ -128,46 +185,66 @@ class LiteralScanner::Builder {
   }
 
   void add(std::uint32_t literal, std::size_t offset) {
-    const std::uint64_t mask = first_bytes(rest(literal, offset).size());
-    sieve_.windows.push_back({.word = (load(rest(literal, offset)) | kFold) & mask,
-                              .mask = mask,
-                              .literal = literal,
-                              .offset = static_cast<std::uint32_t>(offset)});
-    ++users_[block(literal, offset)];
+    const std::size_t known = std::min(rest(literal, offset).size(), kWord);
+    chosen_.push_back({.word = (load(rest(literal, offset)) | kFold) & first_bytes(known),
+                       .literal = literal,
+                       .known = static_cast<std::uint32_t>(known) & 15U,
+                       .offset = static_cast<std::uint32_t>(offset) & 0xFFFFFFFU});
+    ++users(literal, offset);
   }
 
   /// Which followers a place may have that is to be looked at for this window.
   std::uint32_t followers(const Window& window) const {
-    const std::string_view known = rest(window.literal, window.offset).substr(sieve_.window);
-    const std::uint64_t word = (load(known) | kFold) & first_bytes(kFollowers);
-    if (known.size() >= kFollowers) return std::uint32_t{1} << follower_hash(word);
-    if (known.empty()) return ~std::uint32_t{0};
+    const std::uint64_t word = window.word >> 8 * sieve_.window;
+    if (window.known >= sieve_.window + kFollowers) return std::uint32_t{1} << follower_hash(word & 0xffff);
+    if (window.known == sieve_.window) return ~std::uint32_t{0};
     std::uint32_t any = 0;
-    for (std::uint64_t second = 0; second < 256; ++second)
-      any |= std::uint32_t{1} << follower_hash((word & 0xff) | (second | 0x20) << 8);
+    // The hash heeds no more of the second.
+    for (std::uint64_t second = 0; second < 16; ++second)
+      any |= std::uint32_t{1} << follower_hash((word & 0xff) | second << 8);
     return any;
   }
 
   void fill_tables() {
-    const int width = static_cast<int>(std::bit_width(sieve_.windows.size()));
-    const int bits = std::clamp(width + 1, 10, 14);
-    const int bucket_bits = std::clamp(width + 3, 4, 17);
+    const int bits = std::clamp(static_cast<int>(std::bit_width(chosen_.size())) + 1, 10, 16);
     sieve_.table_shift = 32 - bits;
-    sieve_.bucket_shift = 32 - bucket_bits;
     sieve_.table.assign(std::size_t{1} << bits, 0);
-    sieve_.buckets.assign((std::size_t{1} << bucket_bits) + 1, 0);
-    std::ranges::sort(sieve_.windows, {}, [this](const Window& window) { return hash_of(window); });
-    for (const Window& window : sieve_.windows) {
-      sieve_.table[hash_of(window) >> sieve_.table_shift] |= followers(window);
-      ++sieve_.buckets[(hash_of(window) >> sieve_.bucket_shift) + 1];
+    sieve_.ranks.assign(sieve_.table.size(), 0);
+    for (const Window& window : chosen_) sieve_.table[slot_of(window)] |= followers(window);
+    std::uint32_t rank = 0;
+    for (std::size_t slot = 0; slot < sieve_.table.size(); ++slot) {
+      sieve_.ranks[slot] = rank;
+      rank += static_cast<std::uint32_t>(std::popcount(sieve_.table[slot]));
     }
+    sieve_.buckets.assign(rank + 1, 0);
+    for_each_bucket([&](std::size_t bucket, const Window&) { ++sieve_.buckets[bucket]; });
     for (std::size_t i = 1; i < sieve_.buckets.size(); ++i) sieve_.buckets[i] += sieve_.buckets[i - 1];
+    sieve_.windows.resize(sieve_.buckets.back());
+    // Filled from their ends, buckets are left beginning where their windows do.
+    for_each_bucket(
+        [&](std::size_t bucket, const Window& window) { sieve_.windows[--sieve_.buckets[bucket]] = window; });
   }
+
+  /// Calls what(bucket, window) for every bucket that a window stands in.
+  template <class F>
+  void for_each_bucket(F&& what) const {
+    for (const Window& window : chosen_) {
+      const std::size_t slot = slot_of(window);
+      for (std::uint32_t left = followers(window); left != 0; left &= left - 1)
+        what(bucket_of(sieve_, slot, static_cast<unsigned>(std::countr_zero(left))), window);
+    }
+  }
+
+  static constexpr int kUserBits = 16;
 
   const LiteralScanner& scanner_;
   std::vector<std::uint32_t> literals_;
-  std::array<std::uint8_t, 256> rarity_ = rarities();
-  std::unordered_map<std::uint32_t, std::uint32_t> users_;
+  std::vector<std::uint32_t> users_ = std::vector<std::uint32_t>(std::size_t{1} << kUserBits);
+  // Of the literal in hand:
+  std::vector<int> after_;
+  std::vector<bool> ends_common_;
+  std::vector<double> expected_;  ///< by offset
+  std::vector<Window> chosen_;
   Sieve sieve_;
 };
 
@@ -219,10 +296,13 @@ bool LiteralScanner::equal(const char* text, const Pattern& pattern) const {
 void LiteralScanner::verify(const Sieve& sieve, std::string_view text, std::size_t place,
                             std::vector<Hit>& hits) const {
   const std::uint64_t word = load(text.substr(place)) | kFold;
-  const std::size_t bucket = hash(static_cast<std::uint32_t>(word) & sieve.mask) >> sieve.bucket_shift;
+  const std::size_t slot = hash(static_cast<std::uint32_t>(word) & sieve.mask) >> sieve.table_shift;
+  const unsigned follower = follower_hash(word >> 8 * sieve.window);
+  if ((sieve.table[slot] >> follower & 1) == 0) return;
+  const std::size_t bucket = bucket_of(sieve, slot, follower);
   for (std::uint32_t i = sieve.buckets[bucket]; i < sieve.buckets[bucket + 1]; ++i) {
     const Window& window = sieve.windows[i];
-    if ((word & window.mask) != window.word || window.offset > place) continue;
+    if ((word & first_bytes(window.known)) != window.word || window.offset > place) continue;
     const std::size_t begin = place - window.offset;
     const Pattern& pattern = patterns_[window.literal];
     if (pattern.length > text.size() - begin) continue;
@@ -232,20 +312,20 @@ void LiteralScanner::verify(const Sieve& sieve, std::string_view text, std::size
 
 std::size_t LiteralScanner::sift(const Sieve& sieve, std::string_view text, std::size_t place, std::size_t end,
                                  std::vector<Hit>& hits) const {
-  constexpr std::size_t kAtOnce = 8;
+  constexpr std::size_t kAtOnce = 64;
   const char* const data = text.data();
   const std::uint32_t* const table = sieve.table.data();
   const std::uint32_t mask = sieve.mask;
   const int shift = sieve.table_shift;
   const std::size_t window_bits = 8 * sieve.window;
   const std::size_t stride = sieve.stride;
-  const auto look = [&](std::size_t at) -> unsigned {
+  const auto look = [&](std::size_t at) -> std::uint64_t {
     const std::uint64_t word = load(data + at) | kFold;
     return table[hash(static_cast<std::uint32_t>(word) & mask) >> shift] >> follower_hash(word >> window_bits) & 1;
   };
-  // Places do not depend on each other, so the processor looks up several at a time; one branch serves them all.
+  // Places do not depend on each other, so the processor looks up several at a time; few branches serve them all.
   while (place + kAtOnce * stride + kWord <= end) {
-    unsigned any = 0;
+    std::uint64_t any = 0;
     for (std::size_t i = 0; i < kAtOnce; ++i) any |= look(place + i * stride) << i;
     for (; any != 0; any &= any - 1) {
       verify(sieve, text, place + static_cast<std::size_t>(std::countr_zero(any)) * stride, hits);

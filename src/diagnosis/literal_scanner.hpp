@@ -58,9 +58,9 @@ class LiteralScanner {
   /// A window of a literal, with what follows it there, eight bytes in all: they tell most false alarms.
   struct Window {
     std::uint64_t word = 0;  ///< folded
-    std::uint64_t mask = 0;  ///< which of its bytes are the literal's
     std::uint32_t literal = 0;
-    std::uint32_t offset = 0;  ///< of the window in the literal
+    std::uint32_t known : 4 = 0;    ///< how many of the word's bytes are the literal's
+    std::uint32_t offset : 28 = 0;  ///< of the window in the literal
   };
   /// Literals that are looked for with the same window and stride.
   struct Sieve {
@@ -68,12 +68,14 @@ class LiteralScanner {
     std::size_t window = 0;
     std::size_t stride = 0;
     int table_shift = 0;
-    int bucket_shift = 0;
     std::vector<std::uint32_t> table;    ///< by hash of a window: a bit for each hash of the two bytes after it
-    std::vector<std::uint32_t> buckets;  ///< by hash: where its windows begin in `windows`
-    std::vector<Window> windows;
+    std::vector<std::uint32_t> ranks;    ///< by hash of a window: how many bits are set before those of its own
+    std::vector<std::uint32_t> buckets;  ///< by the number of a set bit: where its windows begin in `windows`
+    std::vector<Window> windows;         ///< one that may be followed by anything stands in several buckets
   };
   class Builder;
+
+  static std::size_t bucket_of(const Sieve& sieve, std::size_t slot, unsigned follower);
 
   void scan_with(std::string_view text, Callback callback) const;
   /// Looks at the places from `place` up to `end`; returns the first place that is left.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 namespace {
@@ -73,7 +74,7 @@ std::optional<Testimony> off_the_bus([[maybe_unused]] const Complaint& complaint
 }
 
 std::optional<Testimony> memory_errors([[maybe_unused]] const Complaint& complaint, const Snapshot& machine) {
-  if (const auto* fault = fault_with(complaint, machine, "xid", {48, 63, 64, 94, 95}))
+  if (const auto* fault = fault_with(complaint, machine, "xid", {48, 64, 94, 95}))
     return Testimony{"ecc_error", told(*fault), 0.82};
   for (const GpuRecord& record : machine.gpus) {
     if (!is_of(complaint, machine, record)) continue;
@@ -83,9 +84,10 @@ std::optional<Testimony> memory_errors([[maybe_unused]] const Complaint& complai
           "ecc_error",
           fmt::format("{} has {} uncorrectable ECC errors since the driver was loaded", name_of(record), errors->value),
           0.9};
-    const auto& pending = record.sample.remapped_rows_pending;
-    if (pending && pending->value > 0)
-      return Testimony{"ecc_error", name_of(record) + " waits for a reset to remap a row of its memory", 0.85};
+    for (const auto& pending : {record.sample.remapped_rows_pending, record.sample.retired_pages_pending}) {
+      if (pending && pending->value > 0)
+        return Testimony{"ecc_error", name_of(record) + " waits for a reset to set bad memory aside", 0.85};
+    }
   }
   return std::nullopt;
 }
@@ -265,6 +267,7 @@ std::set<std::string> tags_of(const Snapshot& machine) {
   if (amd && !nvidia) tags.insert("rocm");
   if (!machine.environment) return tags;
   if (machine.environment->host.wsl.value_or(0) > 0) tags.insert("wsl");
+  if (machine.environment->host.distribution == knowledge::kWindows) tags.insert("windows");
   if (!machine.environment->containers.inside.value_or("").empty()) tags.insert("container");
   for (const facts::PythonEnvironment& python : machine.environment->pythons) {
     if (python.torch_rocm && !python.torch_rocm->empty()) tags.insert("rocm");

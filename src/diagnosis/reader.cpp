@@ -8,6 +8,7 @@
 
 #include "diagnosis/candidate_lines.hpp"
 #include "diagnosis/line.hpp"
+#include "diagnosis/mention.hpp"
 #include "diagnosis/rules.hpp"
 #include "diagnosis/shapes.hpp"
 #include "diagnosis/traceback.hpp"
@@ -157,6 +158,19 @@ struct LogReader::State {
 
 namespace {
 
+/// Whether a line is the source that a traceback shows below a frame.
+bool follows_frame(const Candidate& candidate) {
+  const auto before = candidate.before(1);
+  return !before.empty() && before[0].contains("File \"") && before[0].contains(", line ");
+}
+
+/// Takes away the rules that fit only what a line says of errors in general.
+void leave_out_mentions(View& view) {
+  const std::string told(what_happened(view.text));
+  if (told.size() == view.text.size()) return;
+  std::erase_if(view.fitting, [&](int index) { return told.empty() || !Rules::all().fits(index, told); });
+}
+
 /// The neighbours, as many as one of the rules wants, from the `skipped`-th on; the next few say which device it was.
 Surroundings around_of(const Candidate& candidate, const std::vector<int>& fitting, std::size_t skipped) {
   std::size_t before = 0;
@@ -200,6 +214,10 @@ void LogReader::State::look_at_line(const Candidate& candidate, std::string_view
   // A prefix may tell where this ran: "(RayWorkerWrapper pid=9)".
   set_tags(line.text.size() == line.whole.size() ? view.fitting : fitting(line.whole));
   if (is_silenced(view.fitting, candidate.number)) return;
+  if (view.fitting.empty()) return;
+  // What has a level, a time or a rank was printed, whatever it looks like.
+  if (line.bare && is_code_or_help(raw, view.text) && !follows_frame(candidate)) return;
+  if (line.bare) leave_out_mentions(view);
   // More of what has been kept so often already says nothing new.
   std::erase_if(view.fitting, [&](int index) { return is_full(index); });
   if (view.fitting.empty()) return;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 
 #include "doctor/fitting.hpp"
@@ -14,6 +13,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/failed_readings.hpp"
 #include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/knowledge/site_rules.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -164,27 +164,16 @@ constexpr auto kMigMinimums = std::to_array<MigMinimum>({{"A100", {450, 80, 2}},
                                                          {"RTX PRO 5000", {575, 57, 8}},
                                                          {"RTX PRO 4500", {575, 64, 0}}});
 
-/// Whether the name has these words, not as parts of others: "H200" is no word of "NVIDIA GH200 480GB".
-bool has_words(std::string_view name, std::string_view words) {
-  const auto is_part = [&](std::size_t at) {
-    return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at])) != 0;
-  };
-  for (std::size_t at = name.find(words); at != std::string_view::npos; at = name.find(words, at + 1)) {
-    if (!(at > 0 && is_part(at - 1)) && !is_part(at + words.size())) return true;
-  }
-  return false;
-}
-
 void mig_driver(const Subject& subject, Report& report) {
   const auto driver = driver_of(subject);
   if (!driver) return;
   for (const auto* gpu : gpus_that(subject, [](const GpuRecord& one) { return one.gpu.mig_enabled == true; })) {
-    const auto* const row =
-        std::ranges::find_if(kMigMinimums, [&](const MigMinimum& one) { return has_words(gpu->gpu.name, one.name); });
+    const auto* const row = std::ranges::find_if(
+        kMigMinimums, [&](const MigMinimum& one) { return knowledge::has_words(gpu->gpu.name, one.name); });
     if (row == kMigMinimums.end() || *driver >= row->driver) continue;
     report.say(fmt::format("MIG on {} needs driver {}; {} is installed", gpu->gpu.name, to_string(row->driver),
                            to_string(*driver)),
-               driver_steps(subject, fitting_branch(subject, row->driver.major)));
+               plan_driver(subject, report, {.at_least = row->driver.major}));
     return;
   }
 }

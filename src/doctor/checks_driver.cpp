@@ -11,6 +11,7 @@
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/first_drivers.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -52,7 +53,7 @@ void no_driver(const Subject& subject, Report& report) {
   const auto idle = gpus_that(subject, [](const GpuRecord& gpu) { return gpu.state == facts::GpuState::disabled; });
   if (idle.empty() || driver_of(subject) || is_wsl(subject)) return;
   if (subject.environment.driver.on_disk_version || subject.environment.driver.package) return;
-  report.say(fmt::format("no NVIDIA driver is installed for {}", name_gpus(idle)), install_driver(subject, 0));
+  report.say(fmt::format("no NVIDIA driver is installed for {}", name_gpus(idle)), install_driver(subject, report, {}));
 }
 
 void not_loaded(const Subject& subject, Report& report) {
@@ -127,7 +128,7 @@ bool is_told_dead(const Subject& subject) {
          problem->kind == no_permission || (problem->kind == other && problem->code == ErrorCode::unavailable);
 }
 
-std::vector<std::string> steps_for(const Subject& subject, const facts::DriverProblem& problem) {
+std::vector<std::string> steps_for(const Subject& subject, const facts::DriverProblem& problem, Report& report) {
   using enum ProblemKind;
   std::vector<std::string> steps;
   if (problem.kind == not_loaded)
@@ -136,7 +137,7 @@ std::vector<std::string> steps_for(const Subject& subject, const facts::DriverPr
   if (problem.kind == no_library && is_container(subject))
     steps = {"docker run --gpus all ...   # the toolkit mounts the driver's libraries"};
   else if (problem.kind == no_library)
-    steps = driver_steps(subject, 0);
+    steps = plan_driver(subject, report, {});
   if (problem.kind == no_devices)
     steps = {"sudo dmesg | grep -i nvrm | tail -20   # why the driver takes no GPU", "lspci -nnk -d 10de:"};
   if (problem.kind == no_permission) steps = {"ls -l /dev/nvidia*", "sudo usermod -aG video,render $USER"};
@@ -149,7 +150,7 @@ std::vector<std::string> steps_for(const Subject& subject, const facts::DriverPr
 void driver_in_trouble(const Subject& subject, Report& report) {
   const auto& problem = subject.snapshot.problem;
   if (is_elsewhere(subject)) {
-    if (is_told_dead(subject)) report.say(problem->message, steps_for(subject, *problem));
+    if (is_told_dead(subject)) report.say(problem->message, steps_for(subject, *problem, report));
     return;
   }
   if (!problem) return;
@@ -180,7 +181,7 @@ void proprietary_on_blackwell(const Subject& subject, Report& report) {
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::proprietary) return;
   report.say(fmt::format("{} the open kernel module ({}); the proprietary one is installed",
                          name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
-             install_driver(subject, driver_branch(subject).value_or(0)));
+             install_driver(subject, report, no_older_than(subject, report, driver_branch(subject).value_or(0))));
 }
 
 void open_on_old_gpus(const Subject& subject, Report& report) {
@@ -188,9 +189,9 @@ void open_on_old_gpus(const Subject& subject, Report& report) {
   if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::open) return;
   report.say(fmt::format("{} the proprietary kernel module ({}), which the open one does not replace",
                          name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
-             is_elsewhere(subject)
-                 ? install_proprietary_driver(subject, driver_branch(subject).value_or(0))
-                 : std::vector<std::string>{"gpuwarden driver plan --module proprietary", "sudo reboot"});
+             plan_driver(subject, report,
+                         no_older_than(subject, report, driver_branch(subject).value_or(0),
+                                       {.module = facts::ModuleFlavour::proprietary})));
 }
 
 void no_common_module(const Subject& subject, Report& report) {
@@ -203,19 +204,23 @@ void no_common_module(const Subject& subject, Report& report) {
 }
 
 void too_old_for_gpu(const Subject& subject, Report& report) {
-  const auto branch = driver_branch(subject);
-  if (!branch) return;
-  int needed = 0;
+  const auto driver = driver_of(subject);
+  if (!driver) return;
+  knowledge::FirstDrivers needed;
+  std::string_view newest;
   const auto gpus = gpus_that(subject, [&](const GpuRecord& gpu) {
     const auto* model = model_of(subject, gpu.gpu);
-    const bool too_old = model != nullptr && model->first_driver_branch > *branch;
-    if (too_old) needed = std::max(needed, model->first_driver_branch);
+    const auto first = knowledge::first_drivers_of(gpu.gpu.name, model != nullptr ? model->first_driver_branch : 0);
+    const bool too_old = !first.serve(*driver);
+    if (!too_old || (!newest.empty() && first.lowest() <= needed.lowest())) return too_old;
+    needed = first;
+    newest = gpu.gpu.name;
     return too_old;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("driver branch {} is older than {} ({}), which came with {}", *branch, name_gpus(gpus),
-                         gpus[0]->gpu.name, needed),
-             install_driver(subject, fitting_branch(subject, needed)));
+  report.say(fmt::format("driver {} is older than {} ({}), which came with {}", to_string(*driver), name_gpus(gpus),
+                         newest, text_of(needed, driver->major)),
+             install_driver(subject, report, {.at_least = needed.lowest().major}));
 }
 
 void too_new_for_gpu(const Subject& subject, Report& report) {
@@ -231,22 +236,25 @@ void too_new_for_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("driver branch {} no longer knows {} ({}): {} is the last that does", *branch, name_gpus(gpus),
                          gpus[0]->gpu.name, last),
-             is_elsewhere(subject)
-                 ? install_proprietary_driver(subject, last)
-                 : std::vector<std::string>{fmt::format("gpuwarden driver plan --branch {} --module proprietary", last),
-                                            "sudo reboot"});
+             plan_driver(
+                 subject, report,
+                 no_older_than(subject, report, last, {.at_most = last, .module = facts::ModuleFlavour::proprietary})));
 }
 
 void end_of_life(const Subject& subject, Report& report) {
   const auto branch = driver_branch(subject);
   const auto* row = branch ? subject.knowledge.branch(*branch) : nullptr;
-  const auto when = subject.snapshot.taken_at;
+  const auto when = time_of_advice(subject);
   if (row == nullptr || !knowledge::is_over(row->end_of_life, when)) return;
-  const int next = subject.knowledge.recommended_branch(*branch + 1, last_driver_branch(subject), when);
+  const DriverNeed newer{.at_least = *branch + 1};
+  if (subject.knowledge.recommended_branch(newer.at_least, last_driver_branch(subject), when) == 0) return;
+  const int next = fitting_branch(subject, report.ask_driver(newer));
+  const auto* const other = subject.knowledge.branch(next);
+  const bool is_better = next > *branch && other != nullptr && !knowledge::is_over(other->end_of_life, when);
   const std::string end = row->end_of_life == "past" ? "" : fmt::format(" since {}", row->end_of_life);
-  if (next == 0) return;
-  report.say(fmt::format("driver branch {} gets no more fixes{}; branch {} does", *branch, end, next),
-             driver_steps(subject, next));
+  report.say(fmt::format("driver branch {} gets no more fixes{}{}", *branch, end,
+                         is_better ? fmt::format("; branch {} does", next) : ""),
+             plan_driver(subject, report, newer));
 }
 
 void newer_than_known(const Subject& subject, Report& report) {

@@ -21,13 +21,38 @@ using facts::GpuRecord;
 constexpr std::uint32_t kCleanup = 45;
 constexpr std::uint32_t kRecoveryAction = 154;
 
-/// The events of one code.
+/// The events of one code, on GPUs that repair their memory in one way.
 struct XidGroup {
   std::uint32_t code = 0;
+  knowledge::MemoryRepair repair = knowledge::MemoryRepair::unknown;
   std::size_t events = 0;
   std::vector<std::string> places;  ///< PCI bus ids, each once
   bool fatal = false;               ///< a message of it says so: "NETIR_LINK_EVT Fatal XC0 i0 Link 07"
 };
+
+/// The number of a hexadecimal PCI domain, "0000" or "00000000", without its leading zeros.
+std::string_view domain_of(std::string_view bus_id) {
+  const std::string_view domain = bus_id.substr(0, bus_id.find(':'));
+  return domain.substr(std::min(domain.find_first_not_of('0'), domain.size()));
+}
+
+/// Whether a place of the kernel log ("0000:27:00") is that of a GPU ("00000000:27:00.0").
+bool is_at(const GpuRecord& gpu, std::string_view place) {
+  const std::string own = to_lower(gpu.gpu.pci_bus_id);
+  const std::string wanted = to_lower(place);
+  if (!own.contains(':') || !wanted.contains(':')) return false;
+  return domain_of(own) == domain_of(wanted) && own.substr(own.find(':')).starts_with(wanted.substr(wanted.find(':')));
+}
+
+/// How the GPU of a message repairs its memory: the message's own words, else what is known of the GPU there; where
+/// nobody names a GPU, of all there are.
+knowledge::MemoryRepair repair_at(const Subject& subject, const facts::KernelFault& fault) {
+  using knowledge::MemoryRepair;
+  if (fault.text.contains("Page Retirement")) return MemoryRepair::pages;
+  if (fault.text.contains("Row Remapper")) return MemoryRepair::rows;
+  const auto gpus = gpus_that(subject, [&](const GpuRecord& gpu) { return is_at(gpu, fault.pci_bus_id.value_or("")); });
+  return repair_of(subject, gpus.empty() ? nvidia_gpus(subject) : gpus);
+}
 
 /// "Fatal", not "Nonfatal" and "Non-fatal".
 bool says_fatal(std::string_view text) {
@@ -39,8 +64,10 @@ std::vector<XidGroup> xid_groups(const Subject& subject) {
   if (!subject.snapshot.kernel_faults) return groups;
   for (const auto& fault : *subject.snapshot.kernel_faults) {
     if (fault.kind != "xid" || fault.code == kCleanup || fault.code == kRecoveryAction) continue;
-    auto group = std::ranges::find(groups, fault.code, &XidGroup::code);
-    if (group == groups.end()) group = groups.insert(group, {fault.code, 0, {}, false});
+    const auto repair = repair_at(subject, fault);
+    auto group = std::ranges::find_if(
+        groups, [&](const XidGroup& one) { return one.code == fault.code && one.repair == repair; });
+    if (group == groups.end()) group = groups.insert(group, {.code = fault.code, .repair = repair});
     ++group->events;
     group->fatal = group->fatal || says_fatal(fault.text);
     const std::string place = fault.pci_bus_id.value_or("");
@@ -95,10 +122,10 @@ std::string text_of(const XidGroup& group, const knowledge::XidCode& row) {
 template <class Wanted>
 void xids(const Subject& subject, Report& report, std::string_view severity, Wanted wanted) {
   for (const XidGroup& group : xid_groups(subject)) {
-    const auto* row = subject.knowledge.xid(static_cast<int>(group.code));
+    const auto* row = subject.knowledge.xid(static_cast<int>(group.code), group.repair);
     if (row == nullptr || row->severity != severity || !wanted(*row)) continue;
     std::vector<std::string> fix;
-    if (row->action == "IGNORE")
+    if (row->action_plain == "no action")
       fix.emplace_back("nothing needs to be done; watch whether it comes again");
     else if (!row->action_plain.empty())
       fix.emplace_back(row->action_plain);
@@ -176,20 +203,6 @@ const RecoveryAction* action_in(std::string_view text) {
   const auto* const found = std::ranges::find_if(
       kRecoveryActions, [&](const RecoveryAction& one) { return contains_ignoring_case(text.substr(to), one.words); });
   return found == kRecoveryActions.end() ? nullptr : found;
-}
-
-/// The number of a hexadecimal PCI domain, "0000" or "00000000", without its leading zeros.
-std::string_view domain_of(std::string_view bus_id) {
-  const std::string_view domain = bus_id.substr(0, bus_id.find(':'));
-  return domain.substr(std::min(domain.find_first_not_of('0'), domain.size()));
-}
-
-/// Whether a place of the kernel log ("0000:27:00") is that of a GPU ("00000000:27:00.0").
-bool is_at(const GpuRecord& gpu, std::string_view place) {
-  const std::string own = to_lower(gpu.gpu.pci_bus_id);
-  const std::string wanted = to_lower(place);
-  if (!own.contains(':') || !wanted.contains(':')) return false;
-  return domain_of(own) == domain_of(wanted) && own.substr(own.find(':')).starts_with(wanted.substr(wanted.find(':')));
 }
 
 std::string reset_at(const Subject& subject, std::string_view place) {

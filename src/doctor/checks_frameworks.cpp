@@ -11,6 +11,7 @@
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/knowledge/torch_companions.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -78,7 +79,7 @@ void driver_too_old(const Subject& subject, Report& report) {
                fmt::format("PyTorch {} (CUDA {}){} needs driver {} or newer; {} is installed{}", torch.version,
                            to_string(knowledge::release_of(*torch.cuda)), where(*torch.python), to_string(*needed),
                            to_string(*driver), works ? ", and runs by cuda-compat" : ""),
-               with(driver_steps_for_cuda(subject, knowledge::release_of(*torch.cuda)),
+               with(driver_steps_for_cuda(subject, report, knowledge::release_of(*torch.cuda)),
                     build_for_driver(subject, *torch.python, *driver)));
   }
 }
@@ -95,7 +96,7 @@ void by_minor_version(const Subject& subject, Report& report) {
         fmt::format("PyTorch {} (CUDA {}){} runs on driver {}, whose own CUDA is {}: what is compiled runs; what "
                     "is compiled at run time may ask for the newer driver",
                     torch.version, release, where(*torch.python), to_string(*driver), to_string(*own)),
-        driver_steps_for_cuda(subject, knowledge::release_of(*torch.cuda)));
+        driver_steps_for_cuda(subject, report, knowledge::release_of(*torch.cuda)));
     return;
   }
 }
@@ -184,22 +185,43 @@ void numpy_two(const Subject& subject, Report& report) {
   }
 }
 
-/// torchvision 0.N of torch 2.M is N = M + 15; of 1.M, N = M + 1 (source: pytorch/vision README, since torch 1.7).
-std::optional<int> torchvision_minor(const Version& torch) {
-  if (torch.major == 2) return torch.minor + 15;
-  if (torch.major == 1 && torch.minor >= 7) return torch.minor + 1;
-  return std::nullopt;
+/// "torchvision 0.24.1 (made for PyTorch 2.9)": what is installed beside a PyTorch and made for another one.
+std::vector<std::string> of_other_releases(const Torch& torch, const Version& own) {
+  std::vector<std::string> wrong;
+  for (const facts::PythonPackage& package : torch.python->packages) {
+    const auto* made = knowledge::torch_companion(package.name, package.version);
+    if (made != nullptr && !knowledge::goes_with(*made, own))
+      wrong.push_back(fmt::format("{} {} (made for PyTorch {}{})", package.name, package.version, made->torch,
+                                  made->or_newer ? " or newer" : ""));
+  }
+  return wrong;
 }
 
 /// "torchvision 0.21.0+cu126 (PyTorch is built for cu124)": its kernels want the other CUDA's libraries.
-void add_other_builds(const Torch& torch, std::vector<std::string>& wrong) {
-  if (!torch.build.starts_with("cu")) return;
-  for (const std::string_view name : {"torchvision", "torchaudio"}) {
-    const auto* package = facts::find_package(*torch.python, name);
-    if (package == nullptr || !package->version.contains("+cu") || package->version.ends_with("+" + torch.build))
-      continue;
-    wrong.push_back(fmt::format("{} {} (PyTorch is built for {})", name, package->version, torch.build));
+std::vector<std::string> of_other_builds(const Torch& torch) {
+  std::vector<std::string> wrong;
+  if (!torch.build.starts_with("cu")) return wrong;
+  for (const facts::PythonPackage& package : torch.python->packages) {
+    if (!knowledge::is_torch_companion(package.name)) continue;
+    const std::string cuda = knowledge::built_for(package.version).cuda;
+    if (!cuda.empty() && !knowledge::is_same_cuda(cuda, torch.build))
+      wrong.push_back(fmt::format("{} {} (PyTorch is built for {})", package.name, package.version, torch.build));
   }
+  return wrong;
+}
+
+/// " torchvision torchaudio xformers==0.0.33.post2": those that are installed, of the releases that go with it.
+std::string companions_for(const Torch& torch, const Version& own) {
+  const auto fitting = knowledge::companions_of(own);
+  std::string names;
+  for (const facts::PythonPackage& package : torch.python->packages) {
+    if (!knowledge::is_torch_companion(package.name)) continue;
+    names += " " + package.name;
+    // In PyTorch's own index pip finds what goes with it; of xFormers it would take the newest.
+    const auto row = std::ranges::find(fitting, package.name, &knowledge::TorchCompanion::package);
+    if (package.name == "xformers" && row != fitting.end()) names += fmt::format("=={}", (*row)->version);
+  }
+  return names;
 }
 
 /// The failing import says it, whatever the versions are.
@@ -218,26 +240,17 @@ void companions_differ(const Subject& subject, Report& report) {
   bool named = false;
   for (const Torch& torch : torches(subject)) {
     const auto own = Version::parse(torch.version);
-    const auto vision = package_version(*torch.python, "torchvision");
-    const auto audio = package_version(*torch.python, "torchaudio");
-    const auto wanted = own ? torchvision_minor(*own) : std::nullopt;
     // A nightly's companions have the numbers of the release before, until theirs are counted up.
-    if (torch.version.contains("dev")) continue;
-    std::vector<std::string> wrong;
-    // From 2.9 on torchaudio is released on its own.
-    if (vision && wanted && vision->major == 0 && vision->minor != *wanted)
-      wrong.push_back(fmt::format("torchvision {} (needs 0.{})", to_string(*vision), *wanted));
-    if (audio && own && own->major == 2 && own->minor <= 8 &&
-        knowledge::release_of(*audio) != knowledge::release_of(*own))
-      wrong.push_back(fmt::format("torchaudio {}", to_string(*audio)));
-    if (wrong.empty()) add_other_builds(torch, wrong);
+    if (!own || torch.version.contains("dev")) continue;
+    std::vector<std::string> wrong = of_other_releases(torch, *own);
+    if (wrong.empty()) wrong = of_other_builds(torch);
     if (wrong.empty()) continue;
     // A nightly, or a build of somebody else, is on no index that is known here.
     const bool released = subject.knowledge.torch(*own, torch.build) != nullptr && !torch.build.empty();
-    const std::string companions = own->major == 2 && own->minor <= 8 ? "torchvision torchaudio" : "torchvision";
+    const std::string companions = companions_for(torch, *own);
     report.say(fmt::format("PyTorch {}{} does not go with {}", torch.version, where(*torch.python), join(wrong, ", ")),
-               {released ? pip_install_torch(*torch.python, torch.version, torch.build) + " " + companions
-                         : fmt::format("install the {} of the same source and day as this PyTorch", companions)});
+               {released ? pip_install_torch(*torch.python, torch.version, torch.build) + companions
+                         : fmt::format("install{} of the same source and day as this PyTorch", companions)});
     named = true;
   }
   if (!named) companion_fails(subject, report);
@@ -331,9 +344,11 @@ constexpr auto kFrameworkChecks = std::to_array<Check>({
     {"numpy-too-new-for-torch", Area::frameworks, Severity::warning, "NumPy's major release against PyTorch",
      "PyTorch before 2.3 cannot exchange arrays with NumPy 2: \"Numpy is not available\".",
      "NumPy 2.0 migration guide; PyTorch 2.3 release notes", "", numpy_two},
-    {"torch-companions-differ", Area::frameworks, Severity::warning, "torchvision and torchaudio against PyTorch",
+    {"torch-companions-differ", Area::frameworks, Severity::warning,
+     "torchvision, torchaudio and xformers against PyTorch",
      "They are built for one PyTorch release: operators such as torchvision::nms are missing otherwise.",
-     "pytorch/vision README, version table", "https://github.com/pytorch/vision#installation", companions_differ},
+     "PyTorch, previous versions; PyPI, Requires-Dist (torch_companions table)",
+     "https://pytorch.org/get-started/previous-versions/", companions_differ},
     {"python-not-served-by-torch", Area::frameworks, Severity::warning, "Python's version against PyTorch's wheels",
      "There are no wheels for it; what is installed was built by somebody else.", "PyTorch RELEASE.md", kGetStarted,
      python_not_served},

@@ -34,13 +34,26 @@ bool has_virtual_link(const Subject& subject, const GpuRecord& gpu) {
 
 std::uint64_t value_of(const std::optional<Count>& count) { return count ? count->value : 0; }
 
+constexpr std::string_view kPageRetirement = "https://docs.nvidia.com/deploy/dynamic-page-retirement/";
+
+/// What shows how the memory of these GPUs is.
+std::string memory_report(const Subject& subject, const std::vector<const GpuRecord*>& gpus, std::string_view remark) {
+  return fmt::format("{}   # {}", knowledge::memory_report_command(repair_of(subject, gpus)), remark);
+}
+
+/// A finding about the memory of these GPUs reads on where NVIDIA tells of their generation.
+void read_on(const Subject& subject, const std::vector<const GpuRecord*>& gpus, Finding& finding) {
+  if (repair_of(subject, gpus) == knowledge::MemoryRepair::pages) finding.link = kPageRetirement;
+}
+
 void ecc_now(const Subject& subject, Report& report) {
   const auto gpus =
       gpus_that(subject, [](const GpuRecord& gpu) { return value_of(gpu.sample.ecc_uncorrected_volatile) > 0; });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} had uncorrectable memory errors since the driver was loaded ({})",
-                         name_gpus(gpus, "has", "have"), value_of(gpus[0]->sample.ecc_uncorrected_volatile)),
-             {reset_command(gpus), "nvidia-smi -q -d ECC,ROW_REMAPPER   # if they come back, replace the GPU"});
+  read_on(subject, gpus,
+          report.say(fmt::format("{} had uncorrectable memory errors since the driver was loaded ({})",
+                                 name_gpus(gpus, "has", "have"), value_of(gpus[0]->sample.ecc_uncorrected_volatile)),
+                     {reset_command(gpus), memory_report(subject, gpus, "if they come back, replace the GPU")}));
 }
 
 void ecc_ever(const Subject& subject, Report& report) {
@@ -48,17 +61,19 @@ void ecc_ever(const Subject& subject, Report& report) {
     return value_of(gpu.sample.ecc_uncorrected_aggregate) > 0 && value_of(gpu.sample.ecc_uncorrected_volatile) == 0;
   });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} had {} uncorrectable memory errors before the driver was loaded",
-                         name_gpus(gpus, "has", "have"), value_of(gpus[0]->sample.ecc_uncorrected_aggregate)));
+  read_on(subject, gpus,
+          report.say(fmt::format("{} had {} uncorrectable memory errors before the driver was loaded",
+                                 name_gpus(gpus, "has", "have"), value_of(gpus[0]->sample.ecc_uncorrected_aggregate))));
 }
 
 void ecc_corrected(const Subject& subject, Report& report) {
   const auto gpus = gpus_that(
       subject, [](const GpuRecord& gpu) { return value_of(gpu.sample.ecc_corrected_volatile) >= kManyCorrected; });
   if (gpus.empty()) return;
-  report.say(fmt::format("{} corrected {} memory errors since the driver was loaded", name_gpus(gpus),
-                         value_of(gpus[0]->sample.ecc_corrected_volatile)),
-             {"nvidia-smi -q -d ECC,ROW_REMAPPER   # watch whether it grows"});
+  read_on(subject, gpus,
+          report.say(fmt::format("{} corrected {} memory errors since the driver was loaded", name_gpus(gpus),
+                                 value_of(gpus[0]->sample.ecc_corrected_volatile)),
+                     {memory_report(subject, gpus, "watch whether it grows")}));
 }
 
 void ecc_off(const Subject& subject, Report& report) {
@@ -232,11 +247,10 @@ constexpr auto kHealthChecks = std::to_array<Check>({
     {"no-spare-rows", Area::device, Severity::warning, "banks without spare rows",
      "What breaks there next cannot be repaired.", "NVIDIA GPU memory error management", kMemoryErrors, no_spare_rows},
     {"page-retirement-pending", Area::device, Severity::error, "memory pages that wait for a reload",
-     "Until then programs may be given a broken page.", "NVIDIA dynamic page retirement",
-     "https://docs.nvidia.com/deploy/dynamic-page-retirement/", retire_pending},
+     "Until then programs may be given a broken page.", "NVIDIA dynamic page retirement", kPageRetirement,
+     retire_pending},
     {"many-pages-retired", Area::device, Severity::error, "how many pages were retired", "The memory is wearing out.",
-     "NVIDIA dynamic page retirement, RMA criteria", "https://docs.nvidia.com/deploy/dynamic-page-retirement/",
-     many_retired},
+     "NVIDIA dynamic page retirement, RMA criteria", kPageRetirement, many_retired},
     {"ecc-uncorrected", Area::device, Severity::error, "uncorrectable memory errors since the driver was loaded",
      "Programs were killed or computed with wrong numbers.", "nvml.h, ECC counters", kMemoryErrors, ecc_now,
      "row-remap-failed row-remap-pending page-retirement-pending"},

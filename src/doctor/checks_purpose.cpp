@@ -135,6 +135,7 @@ void no_such_build(const Subject& subject, Report& report) {
   const auto& package = *subject.purpose.package;
   const auto version = package.version ? Version::parse(*package.version) : std::nullopt;
   if (!version || !package.build || !wheels_for(subject).empty()) return;
+  if (knowledge::is_cpu_build(*package.build)) return;  // has no row: it asks nothing of GPU and driver
   std::vector<std::string> builds;
   for (const auto* wheel : subject.knowledge.torch_builds_of(*version)) builds.emplace_back(wheel->build);
   if (builds.empty()) return;  // newer than the knowledge base
@@ -161,7 +162,7 @@ void purpose_driver(const Subject& subject, Report& report) {
   const Version needed = *least;
   report.say(fmt::format("{} needs driver {} or newer; {} is installed", name_of(subject), to_string(needed),
                          to_string(*driver)),
-             driver_steps(subject, fitting_branch(subject, needed.major)));
+             plan_driver(subject, report, {.at_least = needed.major}));
 }
 
 void purpose_gpu(const Subject& subject, Report& report) {
@@ -198,6 +199,16 @@ int least_capability(const Subject& subject) {
 
 void purpose_capability(const Subject& subject, Report& report) {
   const int least = least_capability(subject);
+  const auto* needs = needs_wanted(subject);
+  const auto newer = gpus_that(subject, [&](const facts::GpuRecord& gpu) {
+    return needs != nullptr && needs->max_capability != 0 &&
+           architecture_of(subject, gpu.gpu).value_or(0) > needs->max_capability;
+  });
+  if (!newer.empty())
+    report.say(fmt::format("{} has no kernels beyond compute capability {}; {} {} ({})", name_of(subject),
+                           capability_text(needs->max_capability), name_gpus(newer, "has", "have"),
+                           capability_text(architecture_of(subject, newer[0]->gpu).value_or(0)), newer[0]->gpu.name),
+               {here_or_elsewhere(subject, "gpuwarden compat   # what runs on this GPU", what_runs(subject))});
   const auto gpus = gpus_below(subject, least);
   if (least == 0 || gpus.empty()) return;
   report.say(fmt::format("{} needs compute capability {}; {} {} ({})", name_of(subject), capability_text(least),
@@ -284,7 +295,7 @@ void say_vllm(const Subject& subject, const knowledge::VllmRelease& nearest, Rep
     const auto least = driver_wanted(subject);
     report.say(fmt::format("vLLM is not installed; no release that is known runs here: {} needs a newer driver",
                            to_string(nearest.first)),
-               driver_steps(subject, fitting_branch(subject, least ? least->major : 0)));
+               plan_driver(subject, report, {.at_least = least ? least->major : 0}));
     return;
   }
   if (knowledge::newest_vllm_for(subject.knowledge, all_architectures(subject), driver_of(subject)) == nullptr) {

@@ -103,7 +103,7 @@ void driver_message(const Subject& subject, Report& report) {
       cuda = fmt::format("{}.{}", cuda.substr(0, 2), cuda.substr(2, 2) == "00" ? "0" : cuda.substr(3, 1));
     const auto offered = knowledge::Version::parse(cuda);
     report.say(fmt::format("PyTorch says that the driver is too old: it offers CUDA {}{}", cuda, at_line(*message)),
-               steps_for_older_driver(subject, offered));
+               steps_for_older_driver(subject, report, offered));
   }
   for (const auto* message : of_kind(subject, "no_driver"))
     report.say(
@@ -154,7 +154,7 @@ void cuda_errors(const Subject& subject, Report& report) {
     else
       report.say(fmt::format("CUDA does not start, error {}: {}{}", message->value, known->meaning, at_line(*message)),
                  known->number == kFabric     ? fabric_steps(subject)
-                 : known->fix == kNewerDriver ? steps_for_older_driver(subject, driver_cuda(subject))
+                 : known->fix == kNewerDriver ? steps_for_older_driver(subject, report, driver_cuda(subject))
                                               : std::vector<std::string>{std::string(known->fix)});
   }
   for (const auto* message : of_kind(subject, "cuda_unknown_error"))
@@ -295,9 +295,10 @@ void build_messages(const Subject& subject, Report& report) {
 }
 
 void ptx(const Subject& subject, Report& report) {
+  const auto own = driver_branch(subject);
   for (const auto* message : of_kind(subject, "ptx_unsupported"))
     report.say(fmt::format("the driver cannot compile this program's PTX: the toolkit was newer{}", at_line(*message)),
-               {here_or_elsewhere(subject, "gpuwarden driver recommend", driver_steps(subject, 0).front()),
+               {plan_driver(subject, report, {.at_least = own ? *own + 1 : 0}).front(),
                 "or a build with code for this GPU, or cuda-compat on a data-centre GPU"});
 }
 

@@ -11,6 +11,7 @@
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/knowledge/torch_companions.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -123,7 +124,7 @@ void vllm_driver(const Subject& subject, Report& report) {
     std::vector<std::string> steps;
     if (knowledge::vllm_cuda_for(subject.knowledge, *row, driver))  // it has a wheel for an older CUDA, too
       steps.push_back(knowledge::vllm_command(subject.knowledge, *row, *vllm, driver));
-    for (std::string& step : driver_steps_for_cuda(subject, row->cuda)) steps.push_back(std::move(step));
+    for (std::string& step : driver_steps_for_cuda(subject, report, row->cuda)) steps.push_back(std::move(step));
     report.say(fmt::format("vLLM {} comes built with CUDA {}, which needs driver {}; {} is installed", to_string(*vllm),
                            row->cuda.major, to_string(*needed), to_string(*driver)),
                std::move(steps));
@@ -188,18 +189,21 @@ void flash_attention_four(const Subject& subject, Report& report) {
   }
 }
 
-/// "flashinfer 0.2.1+cu124torch2.4": made for one PyTorch and one CUDA.
-void flashinfer_differs(const Subject& subject, Report& report) {
+/// "flashinfer 0.2.1+cu124torch2.4": extensions whose version names the one PyTorch and CUDA that they are made for.
+void extension_differs(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     const auto own = Version::parse(torch.version);
-    for (const std::string_view name : {"flashinfer", "flashinfer-python"}) {
-      const auto* package = facts::find_package(*torch.python, name);
-      const std::size_t at = package == nullptr ? std::string::npos : package->version.find("torch");
-      const auto made_for = at == std::string::npos ? std::nullopt : Version::parse(package->version.substr(at + 5));
-      if (!made_for || !own || knowledge::release_of(*made_for) == knowledge::release_of(*own)) continue;
-      report.say(fmt::format("{} {} is built for PyTorch {}, {} is installed", name, package->version,
-                             to_string(*made_for), torch.version),
-                 {pip_install(*torch.python, name, "--force-reinstall --no-deps")});
+    for (const facts::PythonPackage& package : torch.python->packages) {
+      const knowledge::BuiltFor made = knowledge::built_for(package.version);
+      if (!made.torch || !own || package.name == "torch") continue;
+      const bool same_release = knowledge::release_of(*made.torch) == knowledge::release_of(*own);
+      const bool same_cuda =
+          made.cuda.empty() || !torch.build.starts_with("cu") || knowledge::is_same_cuda(made.cuda, torch.build);
+      if (same_release && same_cuda) continue;
+      report.say(fmt::format("{} {} is built for PyTorch {}{}, {} is installed", package.name, package.version,
+                             to_string(*made.torch), same_cuda ? "" : " with " + made.cuda,
+                             torch.version + (torch.build.empty() ? "" : "+" + torch.build)),
+                 {pip_install(*torch.python, package.name, "--force-reinstall --no-deps --no-build-isolation")});
     }
   }
 }
@@ -296,8 +300,10 @@ constexpr auto kServingChecks = std::to_array<Check>({
     {"flash-attention-gpu-too-old", Area::frameworks, Severity::warning, "flash-attn against the GPUs",
      "FlashAttention 2 has kernels for Ampere and newer only.", "flash-attention README",
      "https://github.com/Dao-AILab/flash-attention", flash_attention_four, "gpu-before-ampere-for-llm"},
-    {"flashinfer-differs-from-torch", Area::frameworks, Severity::warning, "flashinfer's build against PyTorch",
-     "Its kernels are compiled for one PyTorch and CUDA.", "flashinfer's wheel names", "", flashinfer_differs},
+    {"extension-differs-from-torch", Area::frameworks, Severity::warning,
+     "flash-attn, flashinfer and other extensions whose version names a PyTorch",
+     "Their kernels are compiled for one PyTorch and CUDA: \"undefined symbol\" otherwise.",
+     "wheel names of flashinfer, flash-attn and PyG", "", extension_differs},
     {"vllm-reads-no-mig-uuids", Area::frameworks, Severity::warning, "vLLM with MIG instances",
      "It converts the entries of CUDA_VISIBLE_DEVICES to integers.", "vllm-project/vllm#17047", kVllmGpu, vllm_and_mig},
     {"vllm-without-kernels-for-amd-gpu", Area::frameworks, Severity::error, "vLLM's ROCm architectures",

@@ -45,16 +45,12 @@ std::string first_word(std::string_view text) {
   return words.empty() ? "" : std::string(words.front());
 }
 
-/// The branch that is installed, or that recommended driver that serves the GPUs; 0: the distribution's own.
-int branch_to_install(const Subject& subject) {
-  const auto branch = driver_branch(subject);
-  return branch ? fitting_branch(subject, *branch) : 0;
-}
-
 void open_module_needed(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "nvrm_open_needed");
   if (message == nullptr) return;
-  std::vector<std::string> steps = install_open_driver(subject, branch_to_install(subject));
+  std::vector<std::string> steps = install_driver(
+      subject, report,
+      no_older_than(subject, report, driver_branch(subject).value_or(0), {.module = facts::ModuleFlavour::open}));
   report.say(fmt::format("the driver refuses a GPU: it needs the open kernel module, and the proprietary one is "
                          "loaded{}",
                          line_of(*message)),
@@ -74,7 +70,9 @@ void legacy_branch(const Subject& subject, Report& report) {
   }
   report.say(
       fmt::format("{} ignores a GPU: {} is the last branch that serves it{}", driver, branch->major, line_of(*message)),
-      install_proprietary_driver(subject, branch->major));
+      install_driver(subject, report,
+                     no_older_than(subject, report, branch->major,
+                                   {.at_most = branch->major, .module = facts::ModuleFlavour::proprietary})));
 }
 
 void init_failed(const Subject& subject, Report& report) {
@@ -157,7 +155,7 @@ void build_failed(const Subject& subject, Report& report) {
                                                 : "grep -m3 -n error: " + shell_word("/var/lib/dkms/" + log->value),
                                  install_kernel_headers(environment)};
   const auto branch = Version::parse(version);
-  for (std::string& step : driver_steps(told, branch ? fitting_branch(subject, branch->major) : 0))
+  for (std::string& step : plan_driver(told, report, no_older_than(told, report, branch ? branch->major : 0)))
     steps.push_back(std::move(step));
   steps.emplace_back("the log's first error says which: missing headers, or a kernel newer than that driver");
   report.say(fmt::format("DKMS could not build driver {} for kernel {}{}", version.empty() ? "nvidia" : version, kernel,
@@ -170,7 +168,7 @@ void container_cuda(const Subject& subject, Report& report) {
   const auto cuda = message == nullptr ? std::nullopt : Version::parse(message->value);
   if (!cuda) return;
   const auto own = driver_cuda(subject);
-  std::vector<std::string> steps = driver_steps_for_cuda(subject, *cuda);
+  std::vector<std::string> steps = driver_steps_for_cuda(subject, report, *cuda);
   steps.push_back(fmt::format("or take an image for CUDA {}", own ? to_string(*own) + " or older" : "of this driver"));
   if (!own && is_elsewhere(subject)) steps.emplace_back("send also: nvidia-smi of the host");
   report.say(fmt::format("the container asks for CUDA {}, which the host's driver does not offer{}{}", to_string(*cuda),

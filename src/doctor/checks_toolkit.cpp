@@ -47,7 +47,7 @@ void newer_than_driver(const Subject& subject, Report& report) {
   if (runs_by_compatibility(subject, *cuda)) return;
   const auto needed = subject.knowledge.min_driver(*cuda, false);
   const auto own = driver_cuda(subject);
-  std::vector<std::string> steps = driver_steps_for_cuda(subject, knowledge::release_of(*cuda));
+  std::vector<std::string> steps = driver_steps_for_cuda(subject, report, knowledge::release_of(*cuda));
   if (own)
     steps.push_back(toolkit_step(
         subject, *own,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "doctor/groups.hpp"
+#include "doctor/queries.hpp"
 #include "doctor/site.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
@@ -41,14 +42,20 @@ bool is_wanted(const Choice& choice, std::string_view id, Area area) {
   return (choice.only.empty() || names(choice.only, id, area)) && !names(choice.skip, id, area);
 }
 
-void run_checks(const Subject& subject, const Choice& choice, Examination& result) {
+/// What each check asks of the driver, by its id.
+using DriverAsked = std::map<std::string, DriverNeed, std::less<>>;
+
+DriverAsked run_checks(const Subject& subject, const Choice& choice, const DriverNeed& agreed, Examination& result) {
+  DriverAsked asked;
   for (const Check& check : checks()) {
     if (!is_wanted(choice, check.id, check.area)) continue;
-    Report report(check, result.findings);
+    Report report(check, result.findings, agreed);
     check.run(subject, report);
+    if (report.asked()) asked.emplace(check.id, *report.asked());
     result.ran.emplace_back(check.id, check.area);
     result.areas.try_emplace(check.area, Status::not_judged);
   }
+  return asked;
 }
 
 void run_site_rules(const Subject& subject, const Choice& choice, Examination& result) {
@@ -77,6 +84,46 @@ void drop_consequences(std::vector<Finding>& findings) {
     return std::ranges::any_of(split_words(causes),
                                [&](std::string_view cause) { return std::ranges::find(found, cause) != found.end(); });
   });
+}
+
+/// What one driver can do of all that the findings ask. What the GPUs take comes first; a branch that none of these
+/// takes, or that is not known, is left to the finding that asks for it to tell.
+DriverNeed agree(const Subject& subject, const std::vector<DriverNeed>& needs) {
+  DriverNeed all = taken_by_gpus(subject);
+  for (const DriverNeed& need : needs)
+    all = both(all, {.at_most = need.at_most, .module = need.module, .modules_clash = need.modules_clash});
+  const DriverNeed taken = all;
+  for (const DriverNeed& need : needs) {
+    const DriverNeed own = both(taken, {.at_least = need.at_least});
+    if (why_no_driver(subject, own).empty()) all = both(all, own);
+  }
+  return all;
+}
+
+/// Runs the checks; where their findings ask for different drivers, once more, with what all of them ask for.
+void find(const Subject& subject, const Choice& choice, Examination& result) {
+  const DriverAsked asked = run_checks(subject, choice, {}, result);
+  drop_consequences(result.findings);
+  std::vector<DriverNeed> needs;
+  for (const Finding& finding : result.findings) {
+    if (const auto own = asked.find(finding.id); own != asked.end()) needs.push_back(own->second);
+  }
+  const DriverNeed all = agree(subject, needs);
+  const DriverNeed taken = taken_by_gpus(subject);
+  if (std::ranges::all_of(needs, [&](const DriverNeed& own) { return both(taken, own) == all; })) return;
+  result = {};
+  run_checks(subject, choice, all, result);
+  drop_consequences(result.findings);
+}
+
+/// Checks speak as on Linux with its own driver.
+void take_to_platform(const Subject& subject, std::vector<Finding>& findings) {
+  const knowledge::Platform platform = platform_of(subject);
+  for (Finding& finding : findings) {
+    std::vector<std::string> steps = knowledge::steps_on(platform, finding.fix);
+    finding.safe = finding.safe && steps == finding.fix;
+    finding.fix = std::move(steps);
+  }
 }
 
 Status status_of(Severity worst, bool for_a_purpose) {
@@ -115,8 +162,11 @@ bool has_facts(Area area, const Subject& subject) {
       return environment.containers != facts::ContainerFacts{} || environment.host.wsl.value_or(0) > 0;
     case Area::multi_gpu:
       return snapshot.gpus.size() > 1;
-    case Area::system:
-      return environment.host != facts::Host{};
+    case Area::system: {
+      facts::Host named;  // which system it is says nothing of how it is
+      named.distribution = environment.host.distribution;
+      return environment.host != named;
+    }
     case Area::cluster:
       return environment.slurm.has_value();
   }
@@ -152,6 +202,17 @@ void give_verdicts(const Subject& subject, Examination& result) {
 }
 
 }  // namespace
+
+DriverNeed both(const DriverNeed& a, const DriverNeed& b) {
+  const int most = a.at_most == 0 || b.at_most == 0 ? std::max(a.at_most, b.at_most) : std::min(a.at_most, b.at_most);
+  const bool clash = a.modules_clash || b.modules_clash || (a.module && b.module && *a.module != *b.module);
+  return {std::max(a.at_least, b.at_least), most, a.module ? a.module : b.module, clash};
+}
+
+DriverNeed Report::ask_driver(const DriverNeed& need) {
+  asked_ = both(asked_.value_or(DriverNeed{}), need);
+  return both(agreed_, *asked_);
+}
 
 Finding& Report::say(Severity severity, std::string title, std::vector<std::string> fix) {
   // Names, paths and values of other people's machines stand in titles and commands.
@@ -238,9 +299,9 @@ Examination examine(const facts::Snapshot& snapshot, const knowledge::Knowledge&
   static const facts::Environment kNothing;
   const Subject subject{snapshot, snapshot.environment ? *snapshot.environment : kNothing, knowledge, purpose, burn_in};
   Examination result;
-  run_checks(subject, choice, result);
+  find(subject, choice, result);
   run_site_rules(subject, choice, result);
-  drop_consequences(result.findings);
+  take_to_platform(subject, result.findings);
   std::ranges::sort(result.findings, [](const Finding& a, const Finding& b) {
     return std::tuple(b.severity, place_of(a), a.title) < std::tuple(a.severity, place_of(b), b.title);
   });

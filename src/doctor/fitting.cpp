@@ -20,14 +20,8 @@ using knowledge::Version;
 
 constexpr std::string_view kGetStartedPage = "https://pytorch.org/get-started/locally/";
 
-/// GPUs inside a Jetson's own processor, by their architectures: desktop wheels have no code for them (source: CUDA
-/// programming guide, binary compatibility: not between desktop and Tegra).
-bool is_jetson(int architecture) {
-  return architecture == 53 || architecture == 62 || architecture == 72 || architecture == 87;
-}
-
 std::string no_wheel(const Subject& subject, const std::vector<int>& architectures) {
-  if (std::ranges::any_of(architectures, is_jetson))
+  if (std::ranges::any_of(architectures, knowledge::is_jetson))
     return "install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
   std::vector<std::string> texts;
   for (const int one : architectures) texts.push_back("sm_" + std::to_string(one));
@@ -77,22 +71,19 @@ std::string fitting_torch(const Subject& subject) {
   return fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver_of(subject));
 }
 
-std::vector<std::string> driver_steps(const Subject& subject, int branch) {
-  if (is_elsewhere(subject)) return install_driver(subject, branch);
-  return {branch > 0 ? fmt::format("gpuwarden driver plan --branch {}", branch) : "gpuwarden driver plan"};
-}
-
-std::vector<std::string> driver_steps_for_cuda(const Subject& subject, const Version& cuda) {
+std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& report, const Version& cuda) {
   const auto needed = subject.knowledge.min_driver(cuda, false);
-  const int last = last_driver_branch(subject);
+  const auto own = subject.knowledge.min_driver(cuda, true);
+  const int last = both(report.ask_driver({}), {.at_most = last_driver_branch(subject)}).at_most;
   if (needed && last > 0 && needed->major > last)
     return {fmt::format("no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last),
             fitting_torch(subject)};
-  if (!is_elsewhere(subject)) return {fmt::format("gpuwarden driver plan --cuda {}", to_string(cuda))};
-  return driver_steps(subject, needed ? fitting_branch(subject, needed->major) : 0);
+  const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;
+  return plan_driver(subject, report, {.at_least = wanted ? wanted->major : 0});
 }
 
-std::vector<std::string> steps_for_older_driver(const Subject& subject, const std::optional<Version>& offered) {
+std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& report,
+                                                const std::optional<Version>& offered) {
   const auto own = driver_of(subject);
   const auto driver = own ? own : driver_with(subject, offered);
   std::vector<std::string> steps;
@@ -105,8 +96,8 @@ std::vector<std::string> steps_for_older_driver(const Subject& subject, const st
     const auto& pythons = subject.environment.pythons;
     steps.push_back(fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver));
   }
-  const int branch = driver ? fitting_branch(subject, driver->major + 1) : 0;
-  for (std::string& step : driver_steps(subject, branch)) steps.push_back(std::move(step));
+  for (std::string& step : plan_driver(subject, report, {.at_least = driver ? driver->major + 1 : 0}))
+    steps.push_back(std::move(step));
   if (std::string more = send_also(subject); !more.empty()) steps.push_back(std::move(more));
   return steps;
 }

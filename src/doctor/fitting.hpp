@@ -24,10 +24,8 @@ std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment
 /// The same with the driver that the machine has, for its first Python.
 std::string fitting_torch(const Subject& subject);
 
-/// How a driver of this branch gets onto the machine: gpuwarden's own plan here, the distribution's commands elsewhere.
-std::vector<std::string> driver_steps(const Subject& subject, int branch);
 /// A driver that runs programs of this CUDA version; where the GPUs' last branch does not, a build for an older one.
-std::vector<std::string> driver_steps_for_cuda(const Subject& subject, const knowledge::Version& cuda);
+std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& report, const knowledge::Version& cuda);
 
 /// How one builds with a toolkit of this release: `use` is the gpuwarden command here; elsewhere it is taken from where
 /// the text says that it lies, else its package of NVIDIA's repository.
@@ -37,7 +35,7 @@ std::string here_or_elsewhere(const Subject& subject, std::string here, std::str
 
 /// What helps where a driver that offers so much CUDA (empty: not told) is too old for a program: PyTorch's newest
 /// build for it, else the newer driver.
-std::vector<std::string> steps_for_older_driver(const Subject& subject,
+std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& report,
                                                 const std::optional<knowledge::Version>& offered);
 
 /// "send also: nvidia-smi, cat /etc/os-release": what a told machine's text lacks; empty where nothing does.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <span>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -28,6 +29,13 @@ constexpr auto kPackages = std::to_array<Alias>({{"torch", "torch"},
                                                  {"jax", "jax"},
                                                  {"flash-attn", "flash-attn"},
                                                  {"flash-attention", "flash-attn"},
+                                                 {"flash_attn", "flash-attn"},
+                                                 {"flash-attn-3", "flash-attn-3"},
+                                                 {"flash_attn_3", "flash-attn-3"},
+                                                 {"flash-attention-3", "flash-attn-3"},
+                                                 {"flash-attn-4", "flash-attn-4"},
+                                                 {"flash_attn_4", "flash-attn-4"},
+                                                 {"flash-attention-4", "flash-attn-4"},
                                                  {"triton", "triton"},
                                                  {"sglang", "sglang"},
                                                  {"deepspeed", "deepspeed"},
@@ -40,7 +48,44 @@ constexpr auto kPackages = std::to_array<Alias>({{"torch", "torch"},
                                                  {"ollama", "ollama"},
                                                  {"xformers", "xformers"},
                                                  {"bitsandbytes", "bitsandbytes"},
-                                                 {"bnb", "bitsandbytes"}});
+                                                 {"bnb", "bitsandbytes"},
+                                                 {"transformers", "transformers"},
+                                                 {"accelerate", "accelerate"},
+                                                 {"peft", "peft"},
+                                                 {"trl", "trl"},
+                                                 {"diffusers", "diffusers"},
+                                                 {"sentence-transformers", "sentence-transformers"},
+                                                 {"torchvision", "torchvision"},
+                                                 {"torchaudio", "torchaudio"},
+                                                 {"onnxruntime-gpu", "onnxruntime-gpu"},
+                                                 {"onnxruntime", "onnxruntime-gpu"},
+                                                 {"onnx-runtime", "onnxruntime-gpu"},
+                                                 {"ort", "onnxruntime-gpu"},
+                                                 {"tensorrt", "tensorrt"},
+                                                 {"trt", "tensorrt"},
+                                                 {"cupy", "cupy"},
+                                                 {"cupy-cuda12x", "cupy"},
+                                                 {"cupy-cuda13x", "cupy"},
+                                                 {"numba-cuda", "numba-cuda"},
+                                                 {"numba", "numba-cuda"},
+                                                 {"cudf", "cudf"},
+                                                 {"rapids", "cudf"},
+                                                 {"cudf-cu12", "cudf"},
+                                                 {"cudf-cu13", "cudf"},
+                                                 {"cuml", "cudf"},
+                                                 {"cugraph", "cudf"},
+                                                 {"ctranslate2", "ctranslate2"},
+                                                 {"faster-whisper", "ctranslate2"},
+                                                 {"faiss-gpu", "faiss-gpu"},
+                                                 {"faiss", "faiss-gpu"},
+                                                 {"faiss-gpu-cu12", "faiss-gpu-cu12"},
+                                                 {"paddlepaddle-gpu", "paddlepaddle-gpu"},
+                                                 {"paddlepaddle", "paddlepaddle-gpu"},
+                                                 {"paddle", "paddlepaddle-gpu"},
+                                                 {"mxnet", "mxnet"},
+                                                 {"mxnet-cu112", "mxnet"},
+                                                 {"lightgbm", "lightgbm"},
+                                                 {"xgboost", "xgboost"}});
 
 constexpr auto kTraining = std::to_array<std::string_view>({"train", "pretrain", "pre-train", "finetune", "fine-tune"});
 constexpr auto kServing = std::to_array<std::string_view>({"serve", "infer", "inference", "run", "deploy"});
@@ -106,6 +151,9 @@ Result<std::optional<Purpose::Package>> package_of(std::string_view word) {
   if (package.version->empty() || std::isdigit(static_cast<unsigned char>(package.version->front())) == 0)
     return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': that is not a version", printable(word)),
                 std::string(kExamples));
+  // People write flash-attn==3 for what is a package of its own.
+  if (package.name == "flash-attn" && (version.starts_with('3') || version.starts_with('4')))
+    package.name += fmt::format("-{}", version[0]);
   return package;
 }
 
@@ -126,8 +174,34 @@ Result<Purpose> parse_purpose(std::string_view text) {
     if (purpose.architecture || purpose.package) return purpose;
     if (parameters_of(words[0])) return work_of(text, false, words[0]);  // a model's name: to serve it
   }
+  const std::string close = words.size() == 1 ? nearest_package(words[0]) : "";
   return fail(ErrorCode::invalid_argument, fmt::format("no known requirements for '{}' (--for)", printable(text)),
-              std::string(kExamples));
+              close.empty() ? std::string(kExamples) : fmt::format("did you mean '{}'?", close));
+}
+
+std::string nearest_package(std::string_view text) {
+  constexpr std::size_t kLongest = 100;
+  constexpr std::size_t kShortest = 3;  // "tf" is near to any two letters
+  const std::string word = to_lower(trim(text.substr(0, kLongest)));
+  const std::size_t end = std::min(word.find_first_of("[<>=!~"), word.size());
+  const std::string name(trim(std::string_view(word).substr(0, end)));
+  std::vector<std::string> names;
+  for (const Alias& one : kPackages) {
+    if (one.word.size() >= kShortest || one.word == name) names.emplace_back(one.word);
+  }
+  const bool is_known = std::ranges::find(names, name) != names.end();
+  if (name.size() < kShortest && !is_known) return "";
+  std::string close = is_known ? name : closest_match(name, names);
+  for (std::size_t i = 1; i < name.size() && close.empty(); ++i) {
+    std::string swapped = name;
+    std::swap(swapped[i - 1], swapped[i]);
+    if (std::ranges::find(names, swapped) != names.end()) close = swapped;
+  }
+  const std::size_t digit = word.find_first_of("0123456789", end);
+  const bool has_version = word.find_first_of("<>=~", end) < digit && word.find('[') == std::string::npos;
+  if (close.empty() || !has_version || digit == std::string::npos) return close;
+  const std::string_view version = std::string_view(word).substr(digit);
+  return fmt::format("{}=={}", close, version.substr(0, version.find_first_of(",; ")));
 }
 
 }  // namespace gpuwarden::doctor

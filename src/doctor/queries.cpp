@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -48,6 +49,11 @@ int last_branch_of(const Subject& subject, const facts::Gpu& gpu) {
   }
   const auto device = device_of(gpu);
   return device && *device >= kFirstMaxwellDevice && *device < kFirstTuringDevice ? kLastBranches.back().branch : 0;
+}
+
+/// A branch that exists: of the tables, or the machine's own.
+bool is_there(const Subject& subject, int branch) {
+  return branch != 0 && (subject.knowledge.branch(branch) != nullptr || branch == driver_branch(subject));
 }
 
 /// "12.4" of "2.5.1+cu124", of the report's own word, or of nothing.
@@ -117,10 +123,68 @@ int last_driver_branch(const Subject& subject) {
   return last;
 }
 
-int fitting_branch(const Subject& subject, int at_least) {
-  const int last = last_driver_branch(subject);
-  const int branch = subject.knowledge.recommended_branch(at_least, last, subject.snapshot.taken_at);
-  return branch != 0 ? branch : std::max(at_least, last);
+std::chrono::system_clock::time_point time_of_advice(const Subject& subject) {
+  const auto parts = split(subject.knowledge.as_of(), '-');
+  const auto year = parse_integer(parts.front());
+  const auto month = parse_integer(parts.back());
+  if (parts.size() != 2 || !year || !month) return subject.snapshot.taken_at;
+  const std::chrono::sys_days known(std::chrono::year(static_cast<int>(*year)) / static_cast<int>(*month) / 1);
+  return std::max<std::chrono::system_clock::time_point>(subject.snapshot.taken_at, known);
+}
+
+DriverNeed taken_by_gpus(const Subject& subject) {
+  using facts::ModuleFlavour;
+  DriverNeed taken{.at_most = last_driver_branch(subject)};
+  for (const auto* gpu : nvidia_gpus(subject)) {
+    if (needs_proprietary_module(subject, gpu->gpu)) taken = both(taken, {.module = ModuleFlavour::proprietary});
+    if (needs_open_module(subject, gpu->gpu)) taken = both(taken, {.module = ModuleFlavour::open});
+  }
+  return taken;
+}
+
+DriverNeed no_older_than(const Subject& subject, Report& report, int branch, DriverNeed need) {
+  const int most = both(report.ask_driver(need), taken_by_gpus(subject)).at_most;
+  need.at_least = most == 0 ? branch : std::min(branch, most);
+  return need;
+}
+
+int fitting_branch(const Subject& subject, const DriverNeed& need) {
+  const DriverNeed all = both(need, taken_by_gpus(subject));
+  const auto [least, most] = std::pair(all.at_least, all.at_most);
+  if ((least == 0 && most == 0) || (most != 0 && least > most)) return 0;
+  if (const int best = subject.knowledge.recommended_branch(least, most, time_of_advice(subject)); best != 0)
+    return best;
+  return is_there(subject, least) ? least : is_there(subject, most) ? most : 0;
+}
+
+std::string why_no_driver(const Subject& subject, const DriverNeed& need) {
+  const DriverNeed all = both(need, taken_by_gpus(subject));
+  if (all.modules_clash && platform_of(subject) == knowledge::Platform::linux_own)
+    return "no one driver serves both: a GPU needs the proprietary kernel module, and another the open one";
+  const bool above = all.at_most != 0 && all.at_least > all.at_most;
+  if (above && is_there(subject, all.at_least))
+    return fmt::format("no one driver serves both: branch {} or newer is needed here, and {} is the last for a GPU",
+                       all.at_least, all.at_most);
+  if (above)
+    return fmt::format(
+        "no one driver serves both: one newer than branch {} is needed here, and {} is the last for a GPU",
+        all.at_least - 1, all.at_most);
+  if (all.at_least == 0 || fitting_branch(subject, all) != 0) return {};
+  return fmt::format(
+      "no driver branch that new is recommended yet, as of {}: https://docs.nvidia.com/datacenter/tesla/drivers/ lists "
+      "those that are out",
+      subject.knowledge.as_of());
+}
+
+knowledge::MemoryRepair repair_of(const Subject& subject, const std::vector<const facts::GpuRecord*>& gpus) {
+  using knowledge::MemoryRepair;
+  std::optional<MemoryRepair> all;
+  for (const auto* gpu : gpus) {
+    const auto own = knowledge::memory_repair(architecture_of(subject, gpu->gpu));
+    if (all && *all != own) return MemoryRepair::unknown;
+    all = own;
+  }
+  return all.value_or(MemoryRepair::unknown);
 }
 
 std::string capability_text(int architecture) { return fmt::format("{}.{}", architecture / 10, architecture % 10); }
@@ -203,6 +267,12 @@ bool is_virtual_machine(const Subject& subject) {
 bool is_wsl(const Subject& subject) {
   const auto& host = subject.environment.host;
   return host.wsl.value_or(0) > 0 || host.kernel.value_or("").contains("microsoft");
+}
+
+knowledge::Platform platform_of(const Subject& subject) {
+  if (is_wsl(subject)) return knowledge::Platform::wsl;
+  return subject.environment.host.distribution == knowledge::kWindows ? knowledge::Platform::windows
+                                                                      : knowledge::Platform::linux_own;
 }
 
 bool is_container(const Subject& subject) {

@@ -2,6 +2,7 @@
 // What the knowledge base says about the facts at hand: the questions that several checks ask.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -34,6 +36,8 @@ std::vector<int> all_architectures(const Subject& subject);
 std::vector<const facts::GpuRecord*> gpus_below(const Subject& subject, int architecture);
 /// Those between two architectures, both included.
 std::vector<const facts::GpuRecord*> gpus_of_architecture(const Subject& subject, int first, int last);
+/// How these GPUs set bad memory aside; unknown where they differ, too.
+knowledge::MemoryRepair repair_of(const Subject& subject, const std::vector<const facts::GpuRecord*>& gpus);
 /// "9.0" of 90.
 std::string capability_text(int architecture);
 /// A GPU for servers: no GeForce, RTX, Quadro, TITAN, GTX, Jetson. Empty name: no.
@@ -46,9 +50,19 @@ bool needs_open_module(const Subject& subject, const facts::Gpu& gpu);
 bool needs_proprietary_module(const Subject& subject, const facts::Gpu& gpu);
 /// The last driver branch that serves all of the machine's GPUs; 0: every one, as far as is known.
 int last_driver_branch(const Subject& subject);
-/// The branch to install where one of at least this number is needed: one that still gets fixes, and that serves all
-/// GPUs where there is such a one.
-int fitting_branch(const Subject& subject, int at_least);
+/// The time for which advice is given. A report may be old, or tell no time; whoever reads what is said of it has this
+/// knowledge base, so that it is no earlier than that.
+std::chrono::system_clock::time_point time_of_advice(const Subject& subject);
+/// What the machine's GPUs take: no newer branch than their last, the module that all of them work with.
+DriverNeed taken_by_gpus(const Subject& subject);
+/// `need` with a branch no older than this one, as far as what all findings ask and the GPUs take allow: for what any
+/// driver that they take would mend.
+DriverNeed no_older_than(const Subject& subject, Report& report, int branch, DriverNeed need = {});
+/// The branch to install for this need: one that still gets fixes and serves all GPUs, where there is such a one, else
+/// the oldest that will do. 0: nothing asks for one and the distribution's own will do, or why_no_driver() says more.
+int fitting_branch(const Subject& subject, const DriverNeed& need);
+/// Why no driver that is known here satisfies this need and the machine's GPUs; empty: one does.
+std::string why_no_driver(const Subject& subject, const DriverNeed& need);
 
 /// The driver in force, as the driver itself, its module or a report tells it. On WSL and Windows the number is the
 /// Windows driver's, of the same branch.
@@ -88,6 +102,8 @@ bool hides_all_gpus(std::string_view mask);
 /// GPU and machine are inside a virtual machine.
 bool is_virtual_machine(const Subject& subject);
 bool is_wsl(const Subject& subject);
+/// Whose driver the machine has, and which commands it takes.
+knowledge::Platform platform_of(const Subject& subject);
 bool is_container(const Subject& subject);
 
 }  // namespace gpuwarden::doctor

@@ -80,6 +80,13 @@ struct DriverWish {
   bool elsewhere = false;  ///< gpuwarden's own plan is of no use: the machine is only told of
 };
 
+/// The driver for what all findings ask together.
+DriverWish wish_for(const Subject& subject, const DriverNeed& agreed) {
+  const auto module = both(agreed, taken_by_gpus(subject)).module;
+  return {fitting_branch(subject, agreed), module == facts::ModuleFlavour::proprietary,
+          module == facts::ModuleFlavour::open, !subject.snapshot.origin.empty()};
+}
+
 /// For a machine that is only told of: what its administrator is to install.
 std::string advice(const DriverWish& wish) {
   return fmt::format("install NVIDIA's driver{} with the {} kernel module, from NVIDIA's repository for that system",
@@ -287,31 +294,22 @@ std::vector<std::string> configure_docker() {
   return {"sudo nvidia-ctk runtime configure --runtime=docker", "sudo systemctl restart docker"};
 }
 
-std::vector<std::string> install_driver(const Subject& subject, int branch) {
-  const auto any = [&](auto needs) {
-    return std::ranges::any_of(nvidia_gpus(subject), [&](const auto* gpu) { return needs(subject, gpu->gpu); });
-  };
-  DriverWish wish{branch, any(needs_proprietary_module), any(needs_open_module), !subject.snapshot.origin.empty()};
-  // A distribution's own driver is of any branch, so for GPUs that new ones have left behind the branch is said.
-  const int last = last_driver_branch(subject);
-  if (last > 0 && (wish.branch == 0 || wish.branch > last)) wish.branch = last;
-  std::vector<std::string> steps = install_steps(subject.environment, wish);
+std::vector<std::string> install_driver(const Subject& subject, Report& report, const DriverNeed& need) {
+  const DriverNeed agreed = report.ask_driver(need);
+  if (std::string why = why_no_driver(subject, agreed); !why.empty()) return {std::move(why)};
+  if (const auto platform = platform_of(subject); platform != knowledge::Platform::linux_own)
+    return {knowledge::driver_step(platform, fitting_branch(subject, agreed))};
+  std::vector<std::string> steps = install_steps(subject.environment, wish_for(subject, agreed));
   steps.emplace_back(kReboot);
   return steps;
 }
 
-std::vector<std::string> install_open_driver(const Subject& subject, int branch) {
-  std::vector<std::string> steps =
-      install_steps(subject.environment, {branch, false, true, !subject.snapshot.origin.empty()});
-  steps.emplace_back(kReboot);
-  return steps;
-}
-
-std::vector<std::string> install_proprietary_driver(const Subject& subject, int branch) {
-  std::vector<std::string> steps =
-      install_steps(subject.environment, {branch, true, false, !subject.snapshot.origin.empty()});
-  steps.emplace_back(kReboot);
-  return steps;
+std::vector<std::string> plan_driver(const Subject& subject, Report& report, const DriverNeed& need) {
+  if (!subject.snapshot.origin.empty() || platform_of(subject) != knowledge::Platform::linux_own)
+    return install_driver(subject, report, need);
+  const DriverNeed agreed = report.ask_driver(need);
+  std::string why = why_no_driver(subject, agreed);
+  return {why.empty() ? plan(wish_for(subject, agreed)) : std::move(why)};
 }
 
 std::string install_kernel_headers(const facts::Environment& environment) {

@@ -27,12 +27,12 @@ struct PackageNames {
 };
 /// "sudo apt install linux-headers-6.1.0-28-amd64"; on an unknown distribution, a sentence with the Debian name.
 std::string install_command(const facts::Environment& environment, const PackageNames& names);
-/// How a driver of this branch (0: the distribution's own) is installed, with the kernel module that the machine's GPUs
-/// can use and no newer than the last branch that serves them; ends with the reboot.
-std::vector<std::string> install_driver(const Subject& subject, int branch);
-/// The same with a module of one kind, whatever is known of the GPUs.
-std::vector<std::string> install_open_driver(const Subject& subject, int branch);
-std::vector<std::string> install_proprietary_driver(const Subject& subject, int branch);
+/// How the report's one driver is installed, which is to satisfy this need, too: of the branch that fits (the
+/// distribution's own, where nothing asks for one), with the kernel module that the machine's GPUs can use; ends with
+/// the reboot. Where no one driver does, or none that is known, one sentence that says so.
+std::vector<std::string> install_driver(const Subject& subject, Report& report, const DriverNeed& need);
+/// The same by gpuwarden's own plan where that can be typed.
+std::vector<std::string> plan_driver(const Subject& subject, Report& report, const DriverNeed& need);
 /// The fabric manager of exactly the driver's version, from where the driver came, and its restart. `driver`:
 /// "580.105.08".
 std::vector<std::string> install_fabric_manager(const facts::Environment& environment, std::string_view driver);

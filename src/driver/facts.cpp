@@ -235,11 +235,14 @@ void read_machine_owner_key(const fs::path& root, DriverFacts& facts) {
   }
 }
 
-/// GPUs of this kind are sold on boards of eight (sixteen) with NVSwitches (source: NVIDIA HGX platform; NVIDIA fabric
-/// manager user guide, supported systems). Boards of four without them bear some of the same names.
+/// GPUs of this kind are sold on boards of eight (sixteen) with NVSwitches. Boards of four without them bear some of
+/// the same names. Sources, as of 2026-11: NVIDIA fabric manager user guide 2.3, GPU baseboard topologies (HGX-2, A100,
+/// H100, B200 and B100); docs.nvidia.com/ai-enterprise/release-9 vGPU, NVSwitch (HGX A100, H100, H800, H200, B200,
+/// B300, eight GPUs each); NVIDIA data center driver release notes 580.82.07 (HGX A800 8-GPU). H20: no list of NVIDIA's
+/// has been found that names its board, vendors sell it as HGX H20 8-GPU.
 bool is_for_switches(std::string_view name) {
   static constexpr auto kNames = std::to_array<std::string_view>(
-      {"V100-SXM3", "A100-SXM4", "A800-SXM4", "H100 80GB HBM3", "H800", "H200", "H20", "B200", "B300 SXM6"});
+      {"V100-SXM3", "A100-SXM4", "A800-SXM4", "H100 80GB HBM3", "H800", "H200", "H20", "B100", "B200", "B300 SXM6"});
   if (name.contains("PCIe") || name.contains("NVL") || knowledge::find_gpu_board(name) != nullptr) return false;
   return std::ranges::any_of(kNames, [&](std::string_view one) {
     const std::size_t at = name.find(one);

@@ -36,6 +36,7 @@ Json check_json(const PreCheck& check) {
 
 Json to_json(const Recommendation& target) {
   return {{"branch", target.branch},
+          {"branch_known", target.branch_known},
           {"flavour", facts::to_string(target.flavour)},
           {"packaging", to_string(target.packaging)},
           {"lowest", target.lowest},

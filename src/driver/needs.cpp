@@ -28,9 +28,12 @@ const GpuModel* model_of(const facts::Gpu& gpu, const Knowledge& knowledge) {
 }
 
 void add_needs(Needs& needs, const std::string& name, const GpuModel& model) {
-  if (model.first_driver_branch > needs.lowest) {
-    needs.lowest = model.first_driver_branch;
+  const auto first = knowledge::first_drivers_of(name, model.first_driver_branch);
+  needs.first.emplace_back(name, first);
+  if (first.lowest().major > needs.lowest) {
+    needs.lowest = first.lowest().major;
     needs.lowest_name = name;
+    needs.lowest_words = text_of(first);
   }
   if (model.last_driver_branch != 0 && (needs.highest == 0 || model.last_driver_branch < needs.highest)) {
     needs.highest = model.last_driver_branch;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/driver/driver.hpp"
+#include "gpuwarden/knowledge/first_drivers.hpp"
 
 namespace gpuwarden::driver {
 
@@ -14,10 +16,13 @@ struct Needs {
   int lowest = 0;
   int highest = 0;
   std::string lowest_name;
+  std::string lowest_words;  ///< from which driver that GPU is served
   std::string highest_name;
   std::string only_open;         ///< a GPU that the proprietary module does not serve
   std::string only_proprietary;  ///< a GPU that the open module does not serve
   std::vector<std::string> unknown;
+  /// Of each kind of GPU: its name, and from which driver it is served.
+  std::vector<std::pair<std::string, knowledge::FirstDrivers>> first;
   bool seen = false;
 };
 

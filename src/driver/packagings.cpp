@@ -31,6 +31,20 @@ bool wants_fabric_manager(const DriverFacts& facts) {
   return facts.nvswitch == true || facts::find_service(environment_of(facts), "nvidia-fabricmanager") != nullptr;
 }
 
+/// Of the fourth generation, those of B100, B200 and B300 (compute capability 10.x).
+bool has_fourth_switches(const DriverFacts& facts) {
+  constexpr int kBlackwell = 10;
+  return std::ranges::any_of(facts.snapshot.gpus, [](const facts::GpuRecord& record) {
+    return record.gpu.compute_capability && record.gpu.compute_capability->major == kBlackwell;
+  });
+}
+
+/// Of which there is one for each release of the driver.
+bool follows_driver(std::string_view package) {
+  return !package.contains("-pinning-") &&
+         package != knowledge::subnet_manager_package(knowledge::PackageSource::nvidia_apt);
+}
+
 std::vector<std::string> debian_packages(const DriverRequest& request, const Recommendation& target) {
   const std::string kernel = is_open(target) ? "nvidia-open-kernel-dkms" : "nvidia-kernel-dkms";
   if (request.compute_only) return {kernel, "nvidia-smi", "libcuda1", "nvidia-persistenced"};
@@ -75,13 +89,15 @@ void add_fabric_manager(const DriverFacts& facts, const Recommendation& target, 
   else if (environment_of(facts).host.distribution == "ubuntu")
     source = PackageSource::ubuntu_archive;
   packages.push_back(knowledge::fabric_manager_package(source, target.branch));
+  const std::string_view subnet_manager = knowledge::subnet_manager_package(source);
+  if (!subnet_manager.empty() && has_fourth_switches(facts)) packages.emplace_back(subnet_manager);
 }
 
 /// With an exact version asked for, apt takes the newest package revision of it: NAME=VERSION-*.
 std::string apt_operands(const InstallWords& words, const DriverRequest& request) {
   std::string text;
   for (const std::string& name : words.packages) {
-    const bool exact = !request.version.empty() && !name.contains("-pinning-");
+    const bool exact = !request.version.empty() && follows_driver(name);
     text += " " + shell_quoted(exact ? knowledge::apt_exactly(name, request.version) : name);
   }
   return text;
@@ -138,7 +154,9 @@ InstallWords dnf_words(const DriverFacts& facts, const DriverRequest& request, c
   const bool streams = host.distribution != "fedora" && (major == "8" || major == "9" || host.distribution == "amzn");
   std::string names;
   for (const std::string& name : words.packages)
-    names += " " + shell_quoted(request.version.empty() ? name : knowledge::dnf_exactly(name, request.version));
+    names += " " + shell_quoted(request.version.empty() || !follows_driver(name)
+                                    ? name
+                                    : knowledge::dnf_exactly(name, request.version));
   words.fetch = "dnf -y makecache\n";
   if (streams) {
     words.fetch += fmt::format("dnf -y module reset nvidia-driver\ndnf -y module enable nvidia-driver:{}-{}\n",
@@ -167,8 +185,9 @@ InstallWords zypper_words(const DriverFacts& facts, const DriverRequest& request
   }
   std::string names;
   for (const std::string& name : words.packages)
-    names += " " + shell_quoted(request.version.empty() ? fmt::format("{}<{}", name, target.branch + 1)
-                                                        : knowledge::zypper_exactly(name, request.version));
+    names += " " + shell_quoted(!follows_driver(name)     ? name
+                                : request.version.empty() ? fmt::format("{}<{}", name, target.branch + 1)
+                                                          : knowledge::zypper_exactly(name, request.version));
   words.fetch = fmt::format(
       "zypper --non-interactive --gpg-auto-import-keys refresh\n"
       "zypper --non-interactive install --download-only --oldpackage{}\n",

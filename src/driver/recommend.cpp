@@ -38,7 +38,7 @@ Result<void> heed_gpus(const Needs& needs, Recommendation& answer) {
   if (needs.highest != 0)
     answer.reasons.push_back(fmt::format("R{} is the last branch for {}", needs.highest, needs.highest_name));
   if (needs.lowest != 0)
-    answer.reasons.push_back(fmt::format("{} is served from R{} on", needs.lowest_name, needs.lowest));
+    answer.reasons.push_back(fmt::format("{} is served from {} on", needs.lowest_name, needs.lowest_words));
   for (const std::string& name : needs.unknown)
     answer.warnings.push_back(fmt::format("nothing is known about {}: it is ignored", name));
   if (!needs.seen) answer.warnings.emplace_back("no NVIDIA GPU was seen: the branch is chosen without any");
@@ -118,8 +118,28 @@ Result<void> choose_branch(const DriverFacts& facts, const DriverRequest& reques
   return {};
 }
 
+/// A release that is named may be older than a GPU, though others of its branch serve it.
+Result<void> check_release(const DriverRequest& request, const Needs& needs) {
+  const auto exact = Version::parse(request.version);
+  if (!exact) return {};
+  const std::string* refused = nullptr;
+  Version least;
+  for (const auto& [name, first] : needs.first) {
+    const Version own = first.of_branch(exact->major);
+    if (first.serve(*exact) || own <= least) continue;
+    refused = &name;
+    least = own;
+  }
+  if (refused == nullptr) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("driver {} does not serve {}: {} or newer of R{} does", request.version, *refused,
+                          knowledge::to_string(least), least.major),
+              fmt::format("--driver-version {}, or --branch {} alone", knowledge::to_string(least), least.major));
+}
+
 void tell_branch(const Knowledge& knowledge, std::chrono::system_clock::time_point now, Recommendation& answer) {
   const auto* const row = knowledge.branch(answer.branch);
+  answer.branch_known = row != nullptr;
   if (row == nullptr) {
     answer.warnings.push_back(fmt::format(
         "R{} is not in the tables: {}; the nearest that is known is R{}", answer.branch,
@@ -223,6 +243,7 @@ Result<Recommendation> recommend_driver(const DriverFacts& facts, const DriverRe
   GPUWARDEN_CHECK(heed_purpose(facts, request, knowledge, answer));
   heed_site(facts, request, knowledge, answer);
   GPUWARDEN_CHECK(choose_branch(facts, request, knowledge, now, answer));
+  GPUWARDEN_CHECK(check_release(request, needs));
   tell_branch(knowledge, now, answer);
   tell_version(knowledge, request.version, answer);
   if (const std::string why = unknown_release(environment_of(facts).host); !why.empty()) answer.warnings.push_back(why);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: NVIDIA CUDA installation guide for Linux, the distributions and machines that its network repositories serve.
+// Source: NVIDIA CUDA installation guide for Linux, the machines that its network repositories serve; the
+// distributions: knowledge/distributions.csv.
 #include "driver/repositories.hpp"
 
 #include <fmt/format.h>
@@ -7,8 +8,10 @@
 #include <algorithm>
 #include <array>
 
+#include "driver/distributions.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/distributions.hpp"
 #include "gpuwarden/knowledge/version.hpp"
 
 namespace gpuwarden::driver {
@@ -18,52 +21,8 @@ namespace {
 constexpr std::string_view kCudaRepository = "developer.download.nvidia.com/compute/cuda/repos";
 constexpr std::string_view kRunfile = "use NVIDIA's .run installer: --runfile FILE";
 
-/// How a path names a release: by its major number, or by all of it without the dots.
-enum class Release { major, whole };
-
-struct Distribution {
-  std::string_view distribution;  ///< ID of os-release
-  std::string_view prefix;
-  Release release = Release::major;
-};
-
-constexpr auto kDistributions = std::to_array<Distribution>({{"ubuntu", "ubuntu", Release::whole},
-                                                             {"debian", "debian"},
-                                                             {"fedora", "fedora"},
-                                                             {"rhel", "rhel"},
-                                                             {"rocky", "rhel"},
-                                                             {"almalinux", "rhel"},
-                                                             {"centos", "rhel"},
-                                                             {"ol", "rhel"},
-                                                             {"amzn", "amzn"},
-                                                             {"azurelinux", "azl"},
-                                                             {"mariner", "cm"},
-                                                             {"sles", "sles"},
-                                                             {"opensuse-leap", "opensuse"},
-                                                             {"kylin", "kylin"}});
-
 constexpr auto kMachines = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"x86_64", "x86_64"}, {"aarch64", "sbsa"}, {"ppc64le", "ppc64le"}});
-
-/// The oldest release of a distribution that NVIDIA's current drivers are packaged for. What is older has neither new
-/// packages of NVIDIA's nor its own distribution's support (source: NVIDIA driver installation guide R580 and CUDA 13
-/// installation guide, supported distributions; the distributions' own life cycles).
-struct OldestServed {
-  std::string_view distribution;
-  knowledge::Version release;
-  std::string_view name;
-};
-
-constexpr auto kOldestServed = std::to_array<OldestServed>({{"ubuntu", {22, 4}, "Ubuntu 22.04"},
-                                                            {"debian", {12}, "Debian 12"},
-                                                            {"rhel", {8}, "Red Hat Enterprise Linux 8"},
-                                                            {"rocky", {8}, "Rocky Linux 8"},
-                                                            {"almalinux", {8}, "AlmaLinux 8"},
-                                                            {"centos", {9}, "Rocky Linux 8 or CentOS Stream 9"},
-                                                            {"ol", {8}, "Oracle Linux 8"},
-                                                            {"amzn", {2023}, "Amazon Linux 2023"},
-                                                            {"sles", {15}, "SLES 15"},
-                                                            {"opensuse-leap", {15}, "openSUSE Leap 15"}});
 
 Result<void> check_plain(std::string_view what, const std::optional<std::string>& word) {
   if (!word || word->empty()) return {};
@@ -135,41 +94,40 @@ bool has_cuda_repository(const std::filesystem::path& root) {
 }
 
 Result<void> check_served(const facts::Host& host) {
-  const auto* const row = std::ranges::find(kOldestServed, host.distribution.value_or(""), &OldestServed::distribution);
-  const auto release = knowledge::Version::parse(host.distribution_version.value_or(""));
-  if (row == kOldestServed.end() || !release || *release >= row->release) return {};
-  return fail(
-      ErrorCode::unsatisfied,
-      fmt::format("{} is no longer served: NVIDIA packages no drivers for it any more",
-                  host.distribution_name.value_or(
-                      fmt::format("{} {}", *host.distribution, printable(*host.distribution_version)))),
-      fmt::format("upgrade the system to {} or newer; or use NVIDIA's .run installer: --runfile FILE", row->name));
+  // What is older has neither new packages of NVIDIA's nor its own distribution's support.
+  const auto* const row = knowledge::find_distribution(host.distribution.value_or(""));
+  const auto release = knowledge::Version::parse(release_of(host));
+  if (row == nullptr || row->oldest_name.empty() || !release || *release >= row->oldest) return {};
+  return fail(ErrorCode::unsatisfied,
+              fmt::format("{} is no longer served: NVIDIA packages no drivers for it any more",
+                          host.distribution_name.value_or(
+                              fmt::format("{} {}", *host.distribution, printable(*host.distribution_version)))),
+              fmt::format("upgrade the system to {} or newer; or use NVIDIA's .run installer: --runfile FILE",
+                          row->oldest_name));
 }
 
 Result<Repository> repository_for(const facts::Host& host) {
   GPUWARDEN_CHECK(check_plain("distribution", host.distribution));
-  GPUWARDEN_CHECK(check_plain("distribution's version", host.distribution_version));
+  const std::string version = release_of(host);
+  GPUWARDEN_CHECK(check_plain("distribution's version", version));
   GPUWARDEN_CHECK(check_plain("machine", host.machine));
   const std::string distribution = host.distribution.value_or("");
-  const std::string version = host.distribution_version.value_or("");
   const std::string machine = host.machine.value_or("x86_64");
-  const auto* const row = std::ranges::find(kDistributions, distribution, &Distribution::distribution);
+  const auto* const row = knowledge::find_distribution(distribution);
   const auto* const path = std::ranges::find(kMachines, machine, &decltype(kMachines)::value_type::first);
-  if (row == kDistributions.end() || path == kMachines.end())
+  if (row == nullptr || path == kMachines.end())
     return fail(ErrorCode::unsatisfied,
                 fmt::format("no repository of NVIDIA is known for {} on {}",
                             distribution.empty() ? "a distribution without a name" : distribution, machine),
                 std::string(kRunfile));
-  std::string release = row->release == Release::major ? version.substr(0, version.find('.')) : version;
-  std::erase(release, '.');
-  // A testing release has no number, and a candidate's is none: neither has a repository.
-  if (!parse_integer(release))
+  const std::string folder = knowledge::repository_folder(*row, version);
+  if (folder.empty())
     return fail(
         ErrorCode::unsatisfied,
         fmt::format("{} without a release's number ('{}') has no repository of NVIDIA's", distribution, version),
         std::string(kRunfile));
   Repository result;
-  result.name = fmt::format("{}{}", row->prefix, release);
+  result.name = folder;
   result.machine = path->second;
   result.url = fmt::format("https://{}/{}/{}", kCudaRepository, result.name, result.machine);
   return result;

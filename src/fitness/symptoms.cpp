@@ -83,10 +83,16 @@ std::optional<SymptomWords> ecc_uncorrected(const SymptomSubject& seen) {
                       reset_of(seen.record)};
 }
 
+knowledge::MemoryRepair repair_of(const facts::Gpu& gpu) {
+  const auto& capability = gpu.compute_capability;
+  return knowledge::memory_repair(capability ? std::optional(capability->major * 10 + capability->minor)
+                                             : knowledge::Knowledge::built_in().architecture_of_name(gpu.name));
+}
+
 std::optional<SymptomWords> broken_by_xid(const SymptomSubject& seen) {
   for (const facts::GpuEvent& event : seen.events) {
     if (event.kind != GpuEventKind::xid || event.data == kFellOffTheBus) continue;
-    const auto* xid = knowledge::Knowledge::built_in().xid(static_cast<int>(event.data));
+    const auto* xid = knowledge::Knowledge::built_in().xid(static_cast<int>(event.data), repair_of(seen.record.gpu));
     if (xid == nullptr || (xid->severity != "error" && xid->severity != "critical")) continue;
     if (xid->action == "RESTART_APP" || xid->action == "IGNORE") continue;
     const bool reset = xid->action == "RESET_GPU" || xid->action_plain.empty();

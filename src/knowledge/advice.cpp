@@ -10,16 +10,10 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/gpu_boards.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
-
-std::string_view short_name(std::string_view name) {
-  for (const std::string_view prefix : {"NVIDIA ", "GeForce ", "Tesla ", "Quadro "}) {
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  }
-  return name;
-}
 
 /// SASS that the GPU can run, or PTX from which the driver can make it.
 bool has_code(const TorchBuild& build, int architecture, bool with_ptx) {
@@ -64,27 +58,6 @@ Version first_vllm_on_arm(const std::vector<int>& architectures) {
 }  // namespace
 
 int architecture_of(const GpuModel& model) { return model.capability_major * 10 + model.capability_minor; }
-
-std::vector<const GpuModel*> models_named(const Knowledge& knowledge, std::string_view words) {
-  std::vector<const GpuModel*> found;
-  for (const GpuModel& model : knowledge.models()) {
-    if (has_words(model.name, words)) found.push_back(&model);
-  }
-  // "V100 32GB": the words of a name need not stand beside each other.
-  const auto parts = split_words(words);
-  const auto has_all = [&](const GpuModel& model) {
-    return std::ranges::all_of(parts, [&](std::string_view part) { return has_words(model.name, part); });
-  };
-  if (found.empty() && parts.size() > 1) {
-    for (const GpuModel& model : knowledge.models()) {
-      if (has_all(model)) found.push_back(&model);
-    }
-  }
-  const std::string wanted = to_lower(short_name(trim(words)));
-  std::ranges::stable_partition(found,
-                                [&](const GpuModel* model) { return to_lower(short_name(model->name)) == wanted; });
-  return found;
-}
 
 WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::optional<int> architecture,
                    std::optional<Version> driver) {
@@ -165,12 +138,18 @@ std::string pip_command(const TorchBuild& build) {
 
 DriverNeeds driver_needs(const Knowledge& knowledge, const GpuModel& model, std::optional<Version> cuda,
                          std::string_view workload, std::chrono::system_clock::time_point when) {
-  DriverNeeds needs{.minimum = {model.first_driver_branch}, .last_branch = model.last_driver_branch};
-  if (needs.minimum) needs.sources.push_back(fmt::format("minimum: {}", model.source));
-  needs.recommended = {knowledge.recommended_branch(model.first_driver_branch, model.last_driver_branch, when)};
+  const FirstDrivers first = first_drivers_of(model);
+  DriverNeeds needs{.minimum = first.lowest(), .first = first, .last_branch = model.last_driver_branch};
+  if (needs.minimum)
+    needs.sources.push_back(fmt::format("minimum: {}", first.source.empty() ? model.source : first.source));
+  const auto* const board = find_gpu_board(model.name);
+  // JetPack brings the driver: there is none to choose.
+  const bool has_choice = board == nullptr || !board->is_jetson;
+  if (has_choice)
+    needs.recommended = {knowledge.recommended_branch(first.lowest().major, model.last_driver_branch, when)};
   if (const auto* branch = knowledge.branch(needs.recommended.major))
     needs.sources.push_back(fmt::format("recommended: {} {}: {}", branch->branch, branch->type, branch->source));
-  if (cuda) {
+  if (cuda && has_choice) {
     const auto required = knowledge.min_driver(*cuda, false);
     const auto optimal = knowledge.min_driver(*cuda, true);
     needs.required = std::max(needs.minimum, required.value_or(Version{}));
@@ -188,6 +167,7 @@ DriverNeeds driver_needs(const Knowledge& knowledge, const GpuModel& model, std:
     if (!concerns(rule, situation)) continue;
     const auto over = [&](Version& figure, const Version& own) { figure = own ? own : figure; };
     over(needs.minimum, rule.driver_minimum);
+    if (rule.driver_minimum) needs.first = {.releases = {rule.driver_minimum}, .source = rule.source};
     over(needs.recommended, rule.driver_recommended);
     over(needs.required, rule.driver_required);
     over(needs.optimal, rule.driver_optimal);
@@ -205,7 +185,7 @@ std::string_view to_string(DriverStanding standing) {
 
 DriverStanding standing_of(const DriverNeeds& needs, const Version& driver) {
   const auto below = [&](const Version& wanted) { return wanted && driver < wanted; };
-  if (below(needs.minimum)) return DriverStanding::below_minimum;
+  if (below(needs.minimum) || !needs.first.serve(driver)) return DriverStanding::below_minimum;
   if (needs.last_branch != 0 && driver.major > needs.last_branch) return DriverStanding::too_new;
   if (below(needs.required)) return DriverStanding::below_required;
   if (below(needs.recommended)) return DriverStanding::below_recommended;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
@@ -41,6 +42,9 @@ constexpr ComponentRelease kComponents[] = {
 };
 constexpr XidCode kXids[] = {
 #include "knowledge/xid.inc"
+};
+constexpr XidCode kXidsBeforeAmpere[] = {
+#include "knowledge/xid_before_ampere.inc"
 };
 
 /// Since CUDA 11 one driver of the major release's first branch runs all of its minor releases (source: CUDA
@@ -82,6 +86,16 @@ std::optional<Target> target_of(std::string_view text) {
   return target;
 }
 
+/// Thor is sm_101 for CUDA 12.8 and 12.9, sm_110 for CUDA 13 (source: spack build_systems/cuda.py; pytorch/pytorch
+/// torch/cuda/__init__.py).
+constexpr int kThorOfCuda12 = 101;
+constexpr int kThor = 110;
+
+bool same_jetson(int one, int other) {
+  const auto renamed = [](int number) { return number == kThorOfCuda12 ? kThor : number; };
+  return renamed(one) == renamed(other);
+}
+
 /// Whether a name that a table cut ("NVIDIA GeForce RTX 2080 ...") or extended stands for the model.
 bool is_cut_of(std::string_view name, std::string_view model) {
   if (!name.ends_with("...")) return false;
@@ -109,12 +123,22 @@ std::optional<Version> cuda_of_build(std::string_view build) {
 
 std::string build_of_cuda(const Version& cuda) { return fmt::format("cu{}{}", cuda.major, cuda.minor); }
 
+bool is_cpu_build(std::string_view build) {
+  return build == "cpu" || build.starts_with("cpu.") || build.starts_with("cpu-");
+}
+
+bool is_jetson(int architecture) {
+  constexpr auto kJetsons = std::to_array({32, 53, 62, 72, 87, kThorOfCuda12, kThor});
+  return std::ranges::find(kJetsons, architecture) != kJetsons.end();
+}
+
 bool code_runs_on(std::string_view compiled, int architecture) {
   const auto target = target_of(compiled);
   if (!target) return false;
   if (target->suffix == 'a') return target->number == architecture;
   if (target->suffix == 'f') return target->number / 10 == architecture / 10 && architecture >= target->number;
   if (target->ptx && architecture >= target->number) return true;
+  if (is_jetson(target->number) || is_jetson(architecture)) return same_jetson(target->number, architecture);
   return target->number / 10 == architecture / 10 && architecture >= target->number;
 }
 
@@ -327,9 +351,34 @@ const VllmRelease* Knowledge::vllm_near(const Version& version) const {
   return best;
 }
 
-const XidCode* Knowledge::xid(int code) const {
+MemoryRepair memory_repair(std::optional<int> architecture) {
+  constexpr int kAmpere = 80;
+  if (!architecture) return MemoryRepair::unknown;
+  return *architecture < kAmpere ? MemoryRepair::pages : MemoryRepair::rows;
+}
+
+std::string_view memory_report_command(MemoryRepair repair) {
+  switch (repair) {
+    case MemoryRepair::pages:
+      return "nvidia-smi -q -d ECC,PAGE_RETIREMENT";
+    case MemoryRepair::rows:
+      return "nvidia-smi -q -d ECC,ROW_REMAPPER";
+    case MemoryRepair::unknown:
+      break;
+  }
+  return "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT";
+}
+
+const XidCode* Knowledge::xid(int code, MemoryRepair repair) const {
   const auto found = std::ranges::find(xids_, code, &XidCode::code);
-  return found == xids_.end() ? nullptr : &*found;
+  if (found == xids_.end()) return nullptr;
+  const auto* const older = std::ranges::find(kXidsBeforeAmpere, code, &XidCode::code);
+  if (repair != MemoryRepair::pages || older == std::end(kXidsBeforeAmpere)) return &*found;
+  // What an overlay says of a code it says of all GPUs.
+  const auto* const own = std::ranges::find(kXids, code, &XidCode::code);
+  const bool overlaid = own == std::end(kXids) || found->description != own->description ||
+                        found->severity != own->severity || found->action_plain != own->action_plain;
+  return overlaid ? &*found : older;
 }
 
 const GpuModel* Knowledge::model(std::string_view name, std::optional<std::uint32_t> pci_device_id) const {

@@ -2,7 +2,7 @@
 #include "gpuwarden/knowledge/gpu_boards.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "gpuwarden/knowledge/compatibility.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
@@ -11,34 +11,16 @@
 namespace gpuwarden::knowledge {
 namespace {
 
-constexpr std::string_view kJetPack6 =
-    "NVIDIA's builds for JetPack, https://pypi.jetson-ai-lab.io/jp6/cu126 (JetPack 6): PyTorch's own aarch64 wheels "
-    "are "
-    "for Arm servers";
-constexpr std::string_view kJetPack5 =
-    "NVIDIA's builds for its last JetPack, 5 (forums.developer.nvidia.com, PyTorch for Jetson): no wheel of PyTorch's "
-    "own is for it";
-
-/// source of the Jetsons' builds: pytorch/TensorRT#3720 ("Thor is using the SBSA build", Orin's wheels are on
-/// pypi.jetson-ai-lab), OpenRAL/openral#167 (PyTorch's cu130 wheels run on Thor, cu128 does not)
-constexpr auto kBoards = std::to_array<GpuBoard>({
-    {"GH200", "Grace (Arm)", "", "NVIDIA GH200 data sheet; vllm-project/vllm#16502"},
-    {"GB200", "Grace (Arm)", "", "NVIDIA GB200 NVL72 data sheet; pytorch/pytorch#160162"},
-    {"GB300", "Grace (Arm)", "", "NVIDIA GB300 NVL72 data sheet"},
-    {"GB10", "Arm cores of its own chip", "", "NVIDIA DGX Spark user guide; vllm-project/vllm#29472"},
-    {"Vera", "Vera (Arm)", "", "NVIDIA Vera Rubin NVL144 announcement"},
-    {"Thor", "Arm cores of its own chip", "", "pytorch/TensorRT#3720; OpenRAL/openral#167", true},
-    {"Orin", "Arm cores of its own chip", kJetPack6, "pytorch/TensorRT#3720; bitsandbytes-foundation/bitsandbytes#1930",
-     true},
-    {"Xavier", "Arm cores of its own chip", kJetPack5, "pytorch/pytorch#82404; NVIDIA JetPack archive", true},
-});
+constexpr GpuBoard kBoards[] = {
+#include "knowledge/gpu_boards.inc"
+};
 
 }  // namespace
 
 const GpuBoard* find_gpu_board(std::string_view gpu_name) {
   const auto* const found =
       std::ranges::find_if(kBoards, [&](const GpuBoard& one) { return has_words(gpu_name, one.word); });
-  return found == kBoards.end() ? nullptr : found;
+  return found == std::end(kBoards) ? nullptr : found;
 }
 
 /// source: NVIDIA vGPU software user guide, virtual GPU types: the letter is the series and with it the licence

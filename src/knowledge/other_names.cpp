@@ -2,11 +2,11 @@
 #include "knowledge/other_names.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <utility>
+#include <iterator>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/site_rules.hpp"
 #include "knowledge/names.hpp"
 
 namespace gpuwarden::knowledge {
@@ -23,12 +23,15 @@ bool is_profile(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_decimal);
 }
 
-/// source: pytorch/pytorch#190654; no card of it has an NVML name here yet
-constexpr int kRubin = 107;
-
-/// source: CUDA GPUs, developer.nvidia.com/cuda-gpus, Jetson products
-constexpr auto kJetsons = std::to_array<std::pair<std::string_view, int>>(
-    {{"thor", 110}, {"orin", 87}, {"xavier", 72}, {"tx2", 62}, {"tx1", 53}, {"nano", 53}});
+/// A product whose GPU has no NVML name of its own.
+struct Product {
+  std::string_view words;  ///< all in the name
+  int architecture;
+  std::string_view source;
+};
+constexpr Product kProducts[] = {
+#include "knowledge/gpu_products.inc"
+};
 
 }  // namespace
 
@@ -52,11 +55,11 @@ std::string board_of_vgpu(std::string_view name) {
 }
 
 std::optional<int> architecture_of_product(std::string_view name) {
-  const std::string lower = to_lower(name);
-  if (lower.contains("rubin")) return kRubin;
-  if (!lower.contains("jetson")) return std::nullopt;
-  const auto* const known = std::ranges::find_if(kJetsons, [&](const auto& row) { return lower.contains(row.first); });
-  return known == kJetsons.end() ? std::nullopt : std::optional(known->second);
+  const auto* const known = std::ranges::find_if(kProducts, [&](const Product& product) {
+    return std::ranges::all_of(split_words(product.words),
+                               [&](std::string_view word) { return has_words(name, word); });
+  });
+  return known == std::end(kProducts) ? std::nullopt : std::optional(known->architecture);
 }
 
 }  // namespace gpuwarden::knowledge

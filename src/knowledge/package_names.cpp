@@ -33,6 +33,13 @@ std::string fabric_manager_package(PackageSource source, int branch) {
   return "nvidia-fabricmanager";
 }
 
+std::string_view subnet_manager_package(PackageSource source) {
+  // Source: fabric manager user guide 2.3, "Systems Using Fourth Generation NVSwitches"; the name from AWS's guide for
+  // P6-B200 and P6-B300 (docs.aws.amazon.com/AWSEC2, public NVIDIA drivers) and from NVIDIA's CUDA repositories
+  // (nvlsm_2025.06.10-1_amd64.deb of ubuntu2404), as of 2026-11.
+  return source == PackageSource::nvidia_apt || source == PackageSource::nvidia_rpm ? "nvlsm" : "";
+}
+
 std::string apt_exactly(std::string_view name, std::string_view version) {
   return fmt::format("{}={}-*", name, version);
 }

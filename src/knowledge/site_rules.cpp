@@ -5,30 +5,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "knowledge/names.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
 
 constexpr auto kPlaceholders = std::to_array<std::string_view>(
     {"gpu", "driver", "wanted", "requested", "used", "memory", "utilization", "cpu", "workload"});
-
-/// Letters and digits in one piece; "A100-SXM4-80GB" has three.
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words(1);
-  for (const char c : to_lower(text)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      words.back() += c;
-    } else if (!words.back().empty()) {
-      words.emplace_back();
-    }
-  }
-  if (words.back().empty()) words.pop_back();
-  return words;
-}
 
 bool is_architecture(std::string_view wanted, const Situation& situation) {
   if (wanted.empty()) return true;

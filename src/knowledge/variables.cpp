@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -17,18 +16,14 @@ constexpr auto kVariables = std::to_array<KnownVariable>({
 #include "knowledge/variables.inc"
 });
 
-bool same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) {
-    return std::toupper(static_cast<unsigned char>(x)) == std::toupper(static_cast<unsigned char>(y));
-  });
-}
+bool same(std::string_view a, std::string_view b) { return to_upper(a) == to_upper(b); }
 
 /// "LD_LIBRARY_PATH" of "$LD_LIBRARY_PATH", "${...}" and "export LD_LIBRARY_PATH=/x", as people copy them from a shell.
 std::string_view name_in(std::string_view word) {
   word = trim(word);
   if (word.starts_with("export ")) word = trim(word.substr(7));
-  if (word.starts_with("${") && word.ends_with("}")) word = word.substr(2, word.size() - 3);
-  if (word.starts_with("$")) word.remove_prefix(1);
+  if (word.starts_with("${") && word.ends_with('}')) word = word.substr(2, word.size() - 3);
+  if (word.starts_with('$')) word.remove_prefix(1);
   return word.substr(0, word.find('='));
 }
 
@@ -62,8 +57,7 @@ std::vector<std::string> of_the_same_words(std::string_view name) {
 Error unknown_word(std::string_view word) {
   std::vector<std::string> names = known_software();
   for (const KnownVariable& one : kVariables) names.emplace_back(one.name);
-  std::string upper(word);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const std::string upper = to_upper(word);
   std::string hint;
   if (const std::string close = closest_match(upper, names); !close.empty())
     hint = fmt::format("did you mean '{}'?", close);
@@ -71,8 +65,7 @@ Error unknown_word(std::string_view word) {
     hint = fmt::format("the nearest that are known: {}", join(near, ", "));
   else
     hint = fmt::format("gpuwarden env explain shows all; or those of: {}", join(known_software(), ", "));
-  return {ErrorCode::invalid_argument, fmt::format("nothing is known about '{}'", printable(std::string(word))),
-          std::move(hint)};
+  return {ErrorCode::invalid_argument, fmt::format("nothing is known about '{}'", printable(word)), std::move(hint)};
 }
 
 }  // namespace
@@ -93,7 +86,7 @@ Result<std::vector<const KnownVariable*>> find_known_variables(const std::vector
     const std::string_view word = name_in(typed);
     bool known = false;
     for (const KnownVariable& one : kVariables) {
-      if (one.software != to_lower(std::string(word)) && !same(one.name, word)) continue;
+      if (one.software != to_lower(word) && !same(one.name, word)) continue;
       known = true;
       if (std::ranges::find(result, &one) == result.end()) result.push_back(&one);
     }

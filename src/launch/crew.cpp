@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,11 @@ rlimit lift_file_limit(std::uint32_t ranks) {
     ::setrlimit(RLIMIT_NOFILE, &lifted);
   }
   return limit;
+}
+
+/// Its program runs, has ended or could not be started.
+bool has_begun(const Seat& seat) {
+  return seat.exec_error.load() != 0 || seat.ended.load() != 0 || has_executed(seat.pid.load());
 }
 
 }  // namespace
@@ -141,8 +147,11 @@ UniqueFd Crew::open_log(std::uint32_t number, const char* ending, std::vector<st
 
 /// Every rank is executed, or has said why not; a rank's process is taken hold of while its parent keeps its number.
 Result<void> Crew::wait_for_programs() {
-  char byte = 0;
-  while (::read(plan_.exec_report.read_end.get(), &byte, 1) < 0 && errno == EINTR) continue;
+  // The pipe ends when the guardians close it, too: one that is stopped must not keep the job waiting.
+  constexpr int kLookPeriodMs = 100;
+  pollfd report{plan_.exec_report.read_end.get(), POLLIN, 0};
+  const auto is_settled = [&](const Member& member) { return has_begun(board_.seat(member.local)); };
+  while (::poll(&report, 1, kLookPeriodMs) <= 0 && !std::ranges::all_of(members, is_settled)) continue;
   plan_.exec_report.read_end.reset();
   if (held_port_) held_port_->hand_over();
   for (Member& member : members) {

@@ -34,7 +34,7 @@ std::filesystem::path error_file(const std::filesystem::path& folder, std::uint3
 
 Result<StreamChoice> StreamChoice::parse(std::string_view text) {
   const auto refuse = [&] {
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' names no streams", printable(std::string(text))),
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' names no streams", printable(text)),
                 "1: standard output, 2: standard error, 3: both; for single ranks 0:3,12:1");
   };
   const auto bits = [](std::string_view digit) -> std::optional<std::uint8_t> {

@@ -47,12 +47,24 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
   ProcessStat stat;
   stat.state = line[name_end + 2];
   std::from_chars(line.data() + name_end + 4, line.data() + line.size(), stat.parent);
+  // Counted from the name, which is the second.
+  constexpr int kFlags = 7;
   constexpr int kStarted = 20;
   std::size_t at = name_end;
-  for (int field = 0; field < kStarted && at != std::string_view::npos; ++field) at = line.find(' ', at + 1);
-  if (at == std::string_view::npos) return std::nullopt;
+  for (int field = 1; field <= kStarted; ++field) {
+    at = line.find(' ', at + 1);
+    if (at == std::string_view::npos) return std::nullopt;
+    if (field == kFlags) std::from_chars(line.data() + at + 1, line.data() + line.size(), stat.flags);
+  }
   std::from_chars(line.data() + at + 1, line.data() + line.size(), stat.started);
   return stat;
+}
+
+bool has_executed(pid_t pid) {
+  // PF_FORKNOEXEC of Linux's include/linux/sched.h.
+  constexpr unsigned kForkedOnly = 0x40;
+  const auto stat = process_stat(pid);
+  return stat && stat->flags != 0 && (stat->flags & kForkedOnly) == 0;
 }
 
 std::optional<Process> Process::open(pid_t pid) {

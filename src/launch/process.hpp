@@ -38,9 +38,13 @@ class Process {
 struct ProcessStat {
   pid_t parent = 0;
   char state = '?';
+  unsigned flags = 0;         ///< the kernel's own; 0 where it does not tell (gVisor)
   std::uint64_t started = 0;  ///< ticks since the machine's start
 };
 std::optional<ProcessStat> process_stat(pid_t pid);
+
+/// Whether a process runs a program of its own since it was forked; false where that cannot be known.
+bool has_executed(pid_t pid);
 
 /// The numbers of all processes that /proc shows.
 std::vector<pid_t> all_pids();

@@ -8,6 +8,7 @@
 #include "gpuwarden/diagnosis/json.hpp"
 #include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 #include "gpuwarden/logs/findings.hpp"
 
 namespace gpuwarden::logs {
@@ -42,6 +43,7 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
                                    diagnosis::Diagnosis& diagnosis) {
   std::vector<doctor::Finding> findings = doctor::examine(told, knowledge).findings;
   std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
+  for (doctor::Finding& finding : findings) finding.fix = knowledge::steps_on(diagnosis.platform, finding.fix);
   std::vector<std::string> taken;
   for (diagnosis::Cause& cause : diagnosis.causes) {
     // What the facts prove is not made less of by a guess. A sure cause is an error at least, and says why it is so:

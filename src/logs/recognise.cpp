@@ -8,17 +8,45 @@
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 #include "gpuwarden/logs/findings.hpp"
 
 namespace gpuwarden::logs {
 
-Recognised recognise(std::string_view text, const std::string& name) {
-  Recognised result{.facts = {}, .unread = {}, .told = findings_of(diagnosis::diagnose_text(text, name))};
-  auto capture = capture::read_capture(text, name);
-  if (capture)
-    result.facts = std::move(*capture);
+namespace {
+
+/// Whether it is Windows by nvidia-smi's driver model alone, which WSL may show as well.
+bool is_by_driver_model(const facts::Snapshot& machine, const facts::Host& told) {
+  return machine.source == "nvidia-smi" && told == facts::Host{.distribution = std::string(knowledge::kWindows)};
+}
+
+/// Facts that tell nothing of their system take what the messages around them tell.
+void take_platform(knowledge::Platform platform, facts::Snapshot& machine) {
+  using knowledge::Platform;
+  const facts::Host told = machine.environment ? machine.environment->host : facts::Host{};
+  const bool told_for_sure = (told.kernel || told.distribution || told.wsl) && !is_by_driver_model(machine, told);
+  if (platform == Platform::linux_own || told_for_sure) return;
+  if (!machine.environment) machine.environment.emplace();
+  facts::Host& host = machine.environment->host;
+  host.distribution.reset();
+  if (platform == Platform::wsl)
+    host.wsl = 2;
   else
+    host.distribution = knowledge::kWindows;
+}
+
+}  // namespace
+
+Recognised recognise(std::string_view text, const std::string& name) {
+  const diagnosis::Diagnosis diagnosis = diagnosis::diagnose_text(text, name);
+  Recognised result{.facts = {}, .unread = {}, .told = findings_of(diagnosis)};
+  auto capture = capture::read_capture(text, name);
+  if (capture) {
+    result.facts = std::move(*capture);
+    take_platform(diagnosis.platform, result.facts->snapshot);
+  } else {
     result.unread = std::move(capture.error());
+  }
   return result;
 }
 

@@ -143,7 +143,7 @@ std::string mig(const facts::GpuRecord& record) {
     if (device.memory_total) text += fmt::format(", memory: {}MiB", device.memory_total->value >> 20U);
     if (device.multiprocessors) text += fmt::format(", multiprocessors: {}", device.multiprocessors->value);
     if (device.memory_used) text += fmt::format(", memory_used: {}MiB", device.memory_used->value >> 20U);
-    text += "}";
+    text += '}';
   }
   return fmt::format("    mig: {{enabled: true, instances: [{}]}}\n", text);
 }

@@ -80,7 +80,7 @@ class CudaManager::Impl {
   auto change(Change&& what) {
     std::unique_lock lock(mutex_);
     const auto before = book_.all();
-    auto result = what(book_);
+    auto result = what(book_);  // NOLINT(misc-const-correctness): some are moved from
     const auto now = book_.all();
     const auto callbacks = state_callbacks_;
     lock.unlock();

@@ -23,7 +23,7 @@ struct DeviceGuard::Cuda {
   static std::shared_ptr<const Cuda> load(const std::string& library) {
     void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return nullptr;
-    auto cuda = std::make_shared<Cuda>();
+    const auto cuda = std::make_shared<Cuda>();
     bool whole = true;
     const auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));

@@ -35,7 +35,7 @@ struct AsyncPoolResource::State {
 AsyncPoolResource::AsyncPoolResource(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<AsyncPoolResource>> AsyncPoolResource::open(const AsyncPoolOptions& options) {
-  GPUWARDEN_TRY(auto device, CudaDevice::open(options.cuda));
+  GPUWARDEN_TRY(const auto device, CudaDevice::open(options.cuda));
   // All functions of pools came with CUDA 11.2.
   if (device->driver().cuMemPoolCreate == nullptr || !device->has(cuda::kMemoryPoolsSupported))
     return fail(ErrorCode::unavailable, "the driver or the device has no stream-ordered memory pools (CUDA 11.2)",

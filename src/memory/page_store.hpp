@@ -20,6 +20,7 @@ class PageStore {
  public:
   /// `total`: what the device has; `usable_in`: what the common path asks, which no process is once the context is
   /// gone.
+  // NOLINTNEXTLINE(readability-function-size): it is made in one place, of what Core has
   PageStore(Upstream& upstream, Bytes total, std::optional<Bytes> limit, Bytes keep_free,
             std::shared_ptr<MemoryBudget> budget, std::atomic<std::uint64_t>& usable_in)
       : upstream_(upstream),

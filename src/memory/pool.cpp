@@ -39,6 +39,7 @@ void Pool::Core::watch_forks() {
   static_cast<void>(registered);
 }
 
+// NOLINTNEXTLINE(readability-function-size): it is made in one place, by Pool::create
 Pool::Core::Core(Upstream& upstream, Bytes total, PoolConfig config, const Strategy& strategy, DeviceAddress base,
                  unsigned region_shift)
     : base_(base),

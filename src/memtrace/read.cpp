@@ -11,8 +11,8 @@ namespace {
 
 bool is_pickle(std::string_view data) {
   // Protocol 2 and later name themselves; before that a dictionary or list begins with one of these.
-  return data.starts_with('\x80') || data.starts_with("(d") || data.starts_with("(l") || data.starts_with("}") ||
-         data.starts_with("]");
+  return data.starts_with('\x80') || data.starts_with("(d") || data.starts_with("(l") || data.starts_with('}') ||
+         data.starts_with(']');
 }
 
 bool is_json(std::string_view data) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines.hpp"
 #include "formats.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "search_parts.hpp"
@@ -31,10 +32,31 @@ SearchRequest request_of(const PlanAnswer& answer) {
 }
 
 ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
+  const BatchSizes usual = usual_batch(work.engine, gpus);
   return {.gpu = {gpus.usable},
           .utilization = work.serving_utilization,
-          .batched_tokens = work.batched_tokens,
-          .requests = work.max_requests};
+          .batched_tokens = work.batched_tokens > 0 ? work.batched_tokens : usual.tokens,
+          .requests = work.max_requests > 0 ? work.max_requests : usual.requests};
+}
+
+/// The work with requests as long as its engine lets them be on these GPUs.
+Workload with_engines_length(const ModelFigures& figures, Workload work, const GpuGroup& gpus,
+                             std::uint32_t gpus_per_node) {
+  if (work.length != Length::fitted) return work;
+  SearchRequest request = search_request(work, gpus, gpus_per_node);
+  const ServingBudget budget = budget_of(work, gpus);
+  const std::uint32_t least = std::min(traits_of(work.engine).least, work.settings.sequence);
+  std::uint32_t longest = longest_request(figures, request, budget);
+  if (longest < least && !request.fixed_strategy) {
+    for (const std::uint32_t count : fewer_counts(request)) {
+      request.gpus = count;
+      longest = std::max(longest, longest_request(figures, request, budget));
+      if (longest >= least) break;
+    }
+  }
+  work.settings.sequence = std::max(longest, least);
+  work.settings.prompt = std::min(work.settings.prompt, work.settings.sequence);
+  return work;
 }
 
 /// The best strategy over all of the GPUs; a serving engine's fits only if its pool holds a request.
@@ -204,6 +226,14 @@ std::optional<std::uint32_t> fewest_for_pool(const PlanAnswer& answer, std::uint
   return {};
 }
 
+/// Where a request does not fit: how long one may be.
+void add_longest(PlanAnswer& answer, std::uint32_t longest) {
+  if (longest == 0 || longest >= answer.best().settings.sequence) return;
+  answer.longest_request = longest;
+  answer.search.reason += fmt::format("; the longest request that fits: {} {}",
+                                      traits_of(answer.request.work.engine).length_option, longest);
+}
+
 Result<void> add_pool(PlanAnswer& answer) {
   const Workload& work = answer.request.work;
   if (work.settings.task != Task::serving) return {};
@@ -216,12 +246,14 @@ Result<void> add_pool(PlanAnswer& answer) {
   if (answer.fits && answer.pool->requests >= 1) return {};
   SearchRequest shared = request_of(answer);
   shared.gpus = answer.best().settings.parallel.gpus();
-  answer.search.changes =
-      pool_changes(answer.figures, shared, budget_of(work, answer.request.gpus), answer.search.smallest_gpus);
-  if (!answer.fits) return {};
+  const ServingBudget budget = budget_of(work, answer.request.gpus);
+  const std::uint32_t longest = longest_request(answer.figures, shared, budget);
+  answer.search.changes = pool_changes(answer.figures, shared, budget, longest, answer.search.smallest_gpus);
+  if (answer.fits)
+    answer.search.reason =
+        fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
   answer.fits = false;
-  answer.search.reason =
-      fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
+  add_longest(answer, longest);
   return {};
 }
 
@@ -309,6 +341,27 @@ Result<void> check_spread(PlanRequest& request) {
               "their product must divide the number of GPUs");
 }
 
+/// How long requests are where nobody says so, and why.
+void tell_length(PlanAnswer& answer) {
+  const Workload& work = answer.request.work;
+  if (work.length == Length::given) return;
+  const EngineTraits& engine = traits_of(work.engine);
+  const std::uint32_t window = usual_window(work.model, work.engine);
+  // Of itself this engine does not shorten: it was told to.
+  const bool automatic = work.length == Length::fitted && !engine.shortens;
+  std::string note = automatic ? fmt::format("{} auto: {} takes the model's window, {} tokens", engine.length_option,
+                                             engine.title, window)
+                               : fmt::format("where {} names no length, {} takes the model's window, {} tokens",
+                                             engine.length_option, engine.title, window);
+  if (window < work.model.max_positions)
+    note +=
+        fmt::format(" (without longrope's stretching; {} up to {})", engine.length_option, work.model.max_positions);
+  if (work.length == Length::window) note += ", and does not start where its KV cache cannot hold one such request";
+  if (work.settings.sequence < window)
+    note += fmt::format(", and of them what its KV cache holds: {}", work.settings.sequence);
+  answer.notes.push_back(std::move(note));
+}
+
 /// What a framework's replicas usually share is told where there are replicas; a single one has nothing to share.
 void tell_usual_sharding(PlanAnswer& answer) {
   const Workload& work = answer.request.work;
@@ -341,6 +394,11 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node) {
   if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
+  if (work.length == Length::fitted) {
+    Workload fitted = with_engines_length(figures, work, gpus, gpus_per_node);
+    fitted.length = Length::given;
+    return best_strategy(figures, fitted, gpus, gpus_per_node);
+  }
   std::optional<Candidate> best = best_on_all(figures, work, gpus, gpus_per_node);
   if (is_enough(best)) return best;
   const auto fewer = fewer_of(figures, work, gpus, gpus_per_node);
@@ -366,7 +424,10 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check(answer.request.work.settings));
   GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(check_heads(answer.request));
+  answer.request.work = with_engines_length(answer.figures, std::move(answer.request.work), answer.request.gpus,
+                                            answer.request.gpus_per_node);
   answer.notes = answer.request.work.notes;
+  tell_length(answer);
   tell_usual_sharding(answer);
   note_types(answer);
   GPUWARDEN_CHECK(add_calibration(answer));

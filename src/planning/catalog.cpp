@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <ranges>
 #include <utility>
@@ -288,6 +289,21 @@ void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
   }
 }
 
+/// Checkpoints of one shape with windows of their own, by words of their names: "Qwen2.5-7B-Instruct" has 32,768
+/// positions, where the base model has 131,072. Of several words the least holds.
+void apply_words(const CatalogModel& row, std::string_view asked, ModelShape& model) {
+  const auto config = nlohmann::json::parse(row.config, nullptr, false);
+  if (!config.is_object() || !config.contains("positions_of") || model.max_positions == 0) return;
+  std::uint32_t least = 0;
+  for (const auto& [word, positions] : config["positions_of"].items()) {
+    const bool named =
+        std::ranges::any_of(words_in(asked), [&](std::string_view one) { return to_lower(one) == word; });
+    const auto count = positions.get<std::uint32_t>();
+    if (named && (least == 0 || count < least)) least = count;
+  }
+  if (least > 0) model.max_positions = least;
+}
+
 /// Letters to insert, delete or change (Levenshtein) between two short texts.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -376,6 +392,7 @@ Result<ModelShape> find_model(std::string_view name) {
   model.name = row->name;
   model.source = row->source;
   apply_stem(found.stem, name, model);
+  apply_words(*row, name, model);
   return model;
 }
 

@@ -133,33 +133,51 @@ constexpr std::array kPoolSteps{
              }},
 };
 
-/// The best strategy for the request if its pool holds a whole sequence; tells what the pool of the best holds.
+/// The best strategy for the request if its pool holds a whole sequence.
 std::optional<Candidate> holds_a_sequence(const ModelFigures& model, const SearchRequest& request,
-                                          const ServingBudget& budget, std::uint64_t& tokens, std::size_t& searched) {
+                                          const ServingBudget& budget, std::size_t& searched) {
   std::optional<Candidate> best = best_of(model, request, searched);
   if (!best || best->fit == Fit::does_not_fit) return {};
   const Result<ServingPool> pool = serving_pool(model, best->settings, budget);
-  if (!pool) return {};
-  tokens = pool->tokens;
-  return pool->requests >= 1 ? best : std::nullopt;
+  return pool && pool->requests >= 1 ? best : std::nullopt;
+}
+
+SearchRequest with_length(SearchRequest request, std::uint32_t tokens) {
+  request.settings.sequence = tokens;
+  request.settings.prompt = std::min(request.settings.prompt, tokens);
+  return request;
 }
 
 }  // namespace
 
+std::uint32_t longest_request(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget) {
+  std::size_t searched = 0;
+  const auto holds = [&](std::uint32_t tokens) {
+    return tokens > 0 && holds_a_sequence(model, with_length(request, tokens), budget, searched).has_value();
+  };
+  if (budget.block_tokens == 0) return 0;
+  if (holds(request.settings.sequence)) return request.settings.sequence;
+  std::uint32_t held = 0;  // in blocks
+  std::uint32_t missed = request.settings.sequence / budget.block_tokens + 1;
+  while (missed - held > 1) {
+    const std::uint32_t middle = held + (missed - held) / 2;
+    (holds(middle * budget.block_tokens) ? held : missed) = middle;
+  }
+  return held * budget.block_tokens;
+}
+
 std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
-                                 std::optional<std::uint32_t> smallest) {
+                                 std::uint32_t longest, std::optional<std::uint32_t> smallest) {
   std::vector<Change> changes;
   std::size_t searched = 0;
-  std::uint64_t tokens = 0;
   const auto attempt = [&](const SearchRequest& changed, const ServingBudget& with, std::string what) {
-    std::optional<Candidate> best = holds_a_sequence(model, changed, with, tokens, searched);
+    std::optional<Candidate> best = holds_a_sequence(model, changed, with, searched);
     if (best) changes.push_back({std::move(what), std::move(*best)});
   };
   SearchRequest all = request;
   ServingBudget with_all = budget;
   std::string words;
   attempt(request, budget, "");
-  const std::uint64_t now = tokens;
   if (!changes.empty()) return {};
   for (const PoolStep& step : kPoolSteps) {
     SearchRequest changed = request;
@@ -169,12 +187,8 @@ std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest&
     words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
     if (words != step.what) attempt(all, with_all, words);
   }
-  if (now >= kShortestSequence) {
-    SearchRequest shorter = request;
-    shorter.settings.sequence = static_cast<std::uint32_t>(now);
-    shorter.settings.prompt = std::min(shorter.settings.prompt, shorter.settings.sequence);
-    attempt(shorter, budget, fmt::format("take requests of {} tokens at most", now));
-  }
+  if (longest >= kShortestSequence)
+    attempt(with_length(request, longest), budget, fmt::format("take requests of {} tokens at most", longest));
   if (smallest && *smallest != request.gpus) {
     SearchRequest more = request;
     more.gpus = *smallest;

@@ -161,6 +161,10 @@ void read_rope_scaling(ConfigFields& fields, ModelShape& model) {
   const std::string type = rope->text({"rope_type", "type"}).value_or("");
   const double times = rope->decimal({"factor"}, 1, kMostTimes).value_or(1);
   double positions = model.max_positions;
+  // "su" is what the first of these models called it. Source: vllm/config/model.py, "For LongRoPE, default to
+  // original_max_position_embeddings".
+  if (type == "longrope" || type == "su")
+    fields.take(model.unscaled_positions, {"original_max_position_embeddings"}, 1, kMostPositions);
   if (type == "yarn")
     positions =
         times *

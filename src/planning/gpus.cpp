@@ -12,6 +12,7 @@
 #include "figures.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/knowledge/gpu_names.hpp"
 #include "gpuwarden/knowledge/usable_memory.hpp"
 #include "gpuwarden/planning/settings.hpp"
 
@@ -70,112 +71,19 @@ Result<Counted> split_count(std::string_view text) {
   return Counted{static_cast<std::uint32_t>(*count), std::string(rest)};
 }
 
-/// "a100-40gb" and "rtx4090" as words.
-std::string as_words(std::string_view name) {
-  std::string words;
-  for (const char c : name) words += c == '-' || c == '_' || c == ':' ? ' ' : c;
-  const std::string lower = to_lower(words);
-  for (const std::string_view series : {"rtx", "gtx", "quadro", "tesla"}) {
-    const bool glued = lower.starts_with(series) && lower.size() > series.size() && lower[series.size()] != ' ';
-    if (glued) words.insert(series.size(), " ");
+const GpuModel* model_named(const std::string& name) {
+  const auto models = knowledge::models_named(knowledge::Knowledge::built_in(), name);
+  return models.empty() ? nullptr : models[0];
+}
+
+Error unknown_gpu(const std::string& name, const std::string& without_count) {
+  for (const std::string& one : {without_count, name}) {
+    if (auto other = knowledge::refusal_of_other_makers(one)) return *std::move(other);
+    if (auto other = knowledge::refusal_of_memory(knowledge::Knowledge::built_in(), one)) return *std::move(other);
   }
-  return words;
-}
-
-/// "40gb" of the words, in GB, and the words without it.
-std::optional<double> take_size(std::string& words) {
-  std::vector<std::string> kept;
-  std::optional<double> size;
-  for (const auto word : split_words(words)) {
-    const std::string lower = to_lower(word);
-    const bool unit = lower.ends_with("gb") || lower.ends_with("gib") || (lower.ends_with("g") && lower.size() > 2);
-    const std::size_t digits = lower.find_first_not_of("0123456789");
-    if (unit && digits != 0 && digits != std::string::npos && parse_number(lower.substr(0, digits)))
-      size = parse_number(lower.substr(0, digits));
-    else
-      kept.emplace_back(word);
-  }
-  words = join(kept, " ");
-  return size;
-}
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::string spaced = to_lower(text);
-  for (char& c : spaced) {
-    if ((c < 'a' || c > 'z') && (c < '0' || c > '9')) c = ' ';
-  }
-  std::vector<std::string> words;
-  for (const auto word : split_words(spaced)) words.emplace_back(word);
-  return words;
-}
-
-bool has_all_words(std::string_view name, std::string_view wanted) {
-  const auto have = words_of(name);
-  const auto words = words_of(wanted);
-  return !words.empty() && std::ranges::all_of(words, [&](const std::string& word) {
-    return std::ranges::find(have, word) != have.end();
-  });
-}
-
-/// The smaller, the more people mean it.
-int rank_of(const GpuModel& model, std::string_view words) {
-  const std::string name = to_lower(model.name);
-  if (name.ends_with(to_lower(words)) && !name.contains("laptop")) return name.contains("geforce") ? 0 : 2;
-  if (name.contains("sxm") || name.contains("hbm3")) return 1;
-  return name.contains("pcie") ? 3 : 4;
-}
-
-/// "sxm", "sxm5" and "hgx h100": how a board is mounted, which names of GPUs do not always say.
-bool is_mounting(std::string_view word) { return word.starts_with("sxm") || word == "hgx" || word == "dgx"; }
-
-std::vector<const GpuModel*> models_with(const std::string& words, std::optional<double> size) {
-  std::vector<const GpuModel*> found;
-  for (const GpuModel& model : knowledge::Knowledge::built_in().models()) {
-    if (has_all_words(model.name, words) && (!size || model.memory_gb == *size)) found.push_back(&model);
-  }
-  return found;
-}
-
-/// The same for a mounting that the names leave out: boards that are cards or pairs of cards are none of it.
-std::vector<const GpuModel*> mounted_models(std::string& words, std::optional<double> size) {
-  std::vector<std::string> kept;
-  for (const std::string& word : words_of(words)) {
-    if (!is_mounting(word)) kept.push_back(word);
-  }
-  if (join(kept, " ") == join(words_of(words), " ")) return {};
-  words = join(kept, " ");
-  std::vector<const GpuModel*> found = models_with(words, size);
-  std::erase_if(found, [](const GpuModel* model) {
-    return model->name.contains("PCI") || model->name.contains("NVL") || model->name.contains("GH");
-  });
-  return found;
-}
-
-const GpuModel* best_model(std::string_view name) {
-  const auto models = knowledge::Knowledge::built_in().models();
-  const auto exact =
-      std::ranges::find(models, to_lower(name), [](const GpuModel& model) { return to_lower(model.name); });
-  if (exact != models.end()) return &*exact;
-  // One letter names nothing, though it is a word of "TITAN X".
-  if (name.size() < 2) return nullptr;
-  std::string words = as_words(name);
-  const auto size = take_size(words);
-  std::vector<const GpuModel*> found = models_with(words, size);
-  if (found.empty()) found = mounted_models(words, size);
-  if (found.empty()) return nullptr;
-  // "NVIDIA H100" alone is a rare board of 94 GB; who says H100 means the 80 GB one.
-  return *std::ranges::min_element(found, [&](const GpuModel* a, const GpuModel* b) {
-    const int left = rank_of(*a, words);
-    const int right = rank_of(*b, words);
-    return left != right ? left < right : a->memory_gb > b->memory_gb;
-  });
-}
-
-std::string hint_for(std::string_view name) {
-  std::vector<std::string> known;
-  for (const GpuModel& model : knowledge::Knowledge::built_in().models()) known.emplace_back(model.name);
-  const std::string close = closest_match(std::string(name.substr(0, 100)), known);
-  return close.empty() ? "for example 8xh100, 4xa100-40gb, rtx4090, l40s" : fmt::format("did you mean '{}'?", close);
+  const std::string close = knowledge::nearest_gpu_name(knowledge::Knowledge::built_in(), name);
+  return {ErrorCode::not_found, fmt::format("no GPU model '{}' is known", printable(name)),
+          close.empty() ? "for example 8xh100, 4xa100-40gb, rtx4090, l40s" : fmt::format("did you mean '{}'?", close)};
 }
 
 Bytes usable_of(const facts::GpuRecord& record) {
@@ -207,15 +115,15 @@ Result<Counted> split_count_behind(std::string_view text) {
 
 Result<GpuGroup> gpus_named(std::string_view text) {
   GPUWARDEN_TRY(Counted counted, split_count(text));
-  const GpuModel* model = counted.name.empty() ? nullptr : best_model(counted.name);
+  const GpuModel* model = model_named(counted.name);
+  std::string without_count = counted.name;
   if (model == nullptr && counted.count == 1) {
     GPUWARDEN_TRY(Counted behind, split_count_behind(text));
-    model = behind.name.empty() ? nullptr : best_model(behind.name);
+    model = model_named(behind.name);
+    without_count = behind.name;
     if (model != nullptr) counted = std::move(behind);
   }
-  if (model == nullptr)
-    return fail(ErrorCode::not_found, fmt::format("no GPU model '{}' is known", printable(counted.name)),
-                hint_for(counted.name));
+  if (model == nullptr) return std::unexpected(unknown_gpu(counted.name, without_count));
   GpuGroup group = group_of(*model);
   group.count = counted.count;
   return group;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
+#include "planning/engines.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -167,9 +168,21 @@ Json loading_json(const std::optional<Loading>& loading) {
   return {{"workers", loading->workers}, {"threads", loading->threads}, {"reason", loading->reason}};
 }
 
-Json pool_json(const std::optional<ServingPool>& pool) {
+std::string_view to_string(Length length) {
+  if (length == Length::given) return "given";
+  return length == Length::window ? "window" : "fitted";
+}
+
+Json pool_json(const PlanAnswer& answer) {
+  const std::optional<ServingPool>& pool = answer.pool;
   if (!pool) return nullptr;
-  return {{"cache_bytes", whole(pool->cache)},
+  const Workload& work = answer.request.work;
+  const std::uint32_t window = usual_window(work.model, work.engine);
+  return {{"engine", std::string(traits_of(work.engine).word)},
+          {"length", std::string(to_string(work.length))},
+          {"window", window > 0 ? Json(window) : Json()},
+          {"longest_request", answer.longest_request ? Json(*answer.longest_request) : Json()},
+          {"cache_bytes", whole(pool->cache)},
           {"tokens", pool->tokens},
           {"requests", pool->requests},
           {"cache_bytes_low", whole(pool->cache_low)},
@@ -210,7 +223,7 @@ Json to_json(const PlanAnswer& answer, const PlanOrigin& origin) {
           {"smallest_gpus", search.smallest_gpus ? Json(*search.smallest_gpus) : Json()},
           {"roomy_gpus", search.roomy_gpus ? Json(*search.roomy_gpus) : Json()},
           {"changes", to_json(search.changes)},
-          {"serving", pool_json(answer.pool)},
+          {"serving", pool_json(answer)},
           {"throughput", speed_json(answer.speed)},
           {"calibration", calibration_json(answer.calibration)},
           {"data_loading", loading_json(answer.loading)}};

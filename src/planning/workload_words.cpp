@@ -10,6 +10,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/words.hpp"
+#include "planning/engines.hpp"
 #include "planning/word_count.hpp"
 
 namespace gpuwarden::planning {
@@ -57,6 +58,13 @@ constexpr Word<Framework> kWordsFrameworks[] = {{"transformers", Framework::tran
                                                 {"torchtune", Framework::torchtune},
                                                 {"litgpt", Framework::litgpt},
                                                 {"megatron", Framework::megatron}};
+
+constexpr auto kWordsEngines = [] {
+  std::array<Word<Engine>, kEngines.size()> words{};
+  std::ranges::transform(kEngines, words.begin(),
+                         [](const EngineTraits& row) { return Word<Engine>{row.word, row.engine}; });
+  return words;
+}();
 
 /// What other programs call a value (transformers, accelerate, bitsandbytes, vLLM, Megatron-LM, DeepSpeed).
 struct OtherWord {
@@ -140,6 +148,11 @@ constexpr OtherWord kOtherWords[] = {{"precision", "bfloat16", "bf16"},
                                      {"task", "training", "train"},
                                      {"task", "serving", "serve"},
                                      {"task", "generate", "inference"},
+                                     {"engine", "llama-cpp", "llama.cpp"},
+                                     {"engine", "llamacpp", "llama.cpp"},
+                                     {"engine", "llama-server", "llama.cpp"},
+                                     {"engine", "trtllm", "tensorrt-llm"},
+                                     {"engine", "trt-llm", "tensorrt-llm"},
                                      {"framework", "hf", "transformers"},
                                      {"framework", "huggingface", "transformers"},
                                      {"framework", "accelerate", "transformers"},
@@ -183,6 +196,7 @@ constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
                                                                  "expert-parallel",
                                                                  "offload",
                                                                  "framework",
+                                                                 "engine",
                                                                  "utilization",
                                                                  "batched-tokens",
                                                                  "max-requests",
@@ -203,8 +217,8 @@ Result<void> check_names(const Words& words) {
   return {};
 }
 
-template <class E, std::size_t N>
-Result<void> choose_word(const Words& words, const std::string& key, const Word<E> (&table)[N], E& value) {
+template <class E, class Table>
+Result<void> choose_word(const Words& words, const std::string& key, const Table& table, E& value) {
   const auto text = words.text(key);
   if (!text) return {};
   const auto* const found = std::ranges::find(table, known_word(key, *text), &Word<E>::word);
@@ -274,11 +288,17 @@ std::optional<std::uint32_t> length_of(std::string_view text) {
 /// vLLM's words for the greatest length that fits.
 bool is_automatic(std::string_view length) { return normal_word(length) == "auto" || trim(length) == "-1"; }
 
+/// llama.cpp's word for all of the model's positions.
+bool is_whole_window(const Words& words, std::string_view length) {
+  return trim(length) == "0" && known_word("engine", words.text("engine").value_or("")) == "llama.cpp";
+}
+
 /// Learned positions end.
 Result<void> read_sequence(const Words& words, const ModelShape& model, Settings& settings) {
   const bool image = model.kind == ModelKind::vision_encoder;
   const bool ends = model.positions == Positions::learned && !image && model.max_positions > 0;
   const std::string text = words.text("sequence").value_or("");
+  if (is_whole_window(words, text)) return {};
   if (is_automatic(text)) {
     if (settings.task != Task::serving)
       return fail(ErrorCode::invalid_argument,
@@ -299,13 +319,9 @@ Result<void> read_sequence(const Words& words, const ModelShape& model, Settings
 
 /// Rotary positions do not end, but a model knows only those that it was trained with. Engines refuse to go beyond what
 /// the config says: vLLM's _get_and_verify_max_len, SGLang's context_length.
-void note_length(const Words& words, Workload& work) {
+void note_length(Workload& work) {
   const ModelShape& model = work.model;
   const Settings& settings = work.settings;
-  if (is_automatic(words.text("sequence").value_or("")))
-    work.notes.push_back(
-        fmt::format("{} is left to the engine, which takes what its pool holds: requests are planned with {} tokens",
-                    words.shown("sequence"), settings.sequence));
   if (model.positions != Positions::rotary || model.estimated || model.max_positions == 0 ||
       settings.sequence <= model.max_positions)
     return;
@@ -317,6 +333,23 @@ void note_length(const Words& words, Workload& work) {
                          "memory alone is planned here");
   else
     work.notes.push_back(beyond + ": without rope scaling the model is of no use there; memory alone is planned here");
+}
+
+/// Where no length is given, an engine takes the model's.
+void take_window(const Words& words, Workload& work) {
+  const std::string text = words.text("sequence").value_or("");
+  const bool named = words.has("sequence") && !is_automatic(text) && !is_whole_window(words, text);
+  if (work.settings.task != Task::serving || named) return;
+  const std::uint32_t window = usual_window(work.model, work.engine);
+  if (window == 0) {
+    work.notes.push_back(
+        fmt::format("the model's window is not known: requests of {} tokens are assumed; {} says otherwise",
+                    work.settings.sequence, words.shown("sequence")));
+    return;
+  }
+  const bool shortens = traits_of(work.engine).shortens || is_automatic(text);
+  work.settings.sequence = window;
+  work.length = shortens && !is_whole_window(words, text) ? Length::fitted : Length::window;
 }
 
 Result<void> read_parallelism(const Words& words, Parallelism& parallel) {
@@ -355,7 +388,7 @@ Result<void> check_together(const Words& words, const ModelShape& model, const S
         words, {"utilization"}, "only a serving engine takes a share of the memory",
         fmt::format("{} serve; a measured utilization of arithmetic is {}", words.shown("task"), words.shown("mfu"))));
   if (settings.task != Task::serving)
-    GPUWARDEN_CHECK(refuse_any(words, {"batched-tokens", "max-requests"}, "only a serving engine has it",
+    GPUWARDEN_CHECK(refuse_any(words, {"batched-tokens", "max-requests", "engine"}, "only a serving engine has it",
                                words.shown("task") + " serve"));
   if (settings.task != Task::adapters)
     GPUWARDEN_CHECK(refuse_any(words, {"lora-rank", "lora-targets"}, "only adapters have it",
@@ -437,7 +470,9 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   work.model = std::move(model);
   GPUWARDEN_TRY(work.settings,
                 read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
-  note_length(words, work);
+  GPUWARDEN_CHECK(choose_word(words, "engine", kWordsEngines, work.engine));
+  take_window(words, work);
+  note_length(work);
   const std::string packed = normal_word(words.text("quantization").value_or(""));
   if (packed == "gptq-int8" || packed == "w8a16") work.model.quantized_weights_only = true;
   if (packed == "w8a8") work.model.quantized_weights_only = false;

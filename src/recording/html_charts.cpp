@@ -335,7 +335,7 @@ std::string data_of(const ChartSet& set) {
         lines +=
             fmt::format(",\"min\":{},\"max\":{}", array_of(bins, chart.unit, [](const Bin& bin) { return bin.min; }),
                         array_of(bins, chart.unit, [](const Bin& bin) { return bin.max; }));
-      lines += "}";
+      lines += '}';
     }
     charts += fmt::format("{}\"{}\":{{\"unit\":\"{}\",\"lines\":[{}]}}", charts.empty() ? "" : ",", chart.metric,
                           chart.unit, lines);

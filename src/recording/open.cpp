@@ -121,7 +121,7 @@ Result<WallTime> moment_from(std::string_view text, WallTime begin) {
   const auto day = format_utc(begin).substr(0, 11);
   if (whole.size() == 5) whole += ":00";
   if (whole.size() == 8) whole = day + whole + "Z";
-  if (whole.size() == 19) whole += "Z";
+  if (whole.size() == 19) whole += 'Z';
   if (whole.size() > 10 && whole[10] == ' ') whole[10] = 'T';
   const auto time = time_from_utc(whole);
   if (time) return *time;

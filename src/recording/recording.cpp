@@ -71,7 +71,7 @@ Result<GpuHistory> read_gpu(const telemetry::Store& store, const telemetry::Know
 /// As much of `within` as there are readings of.
 Result<Window> window_of(const telemetry::Store& store, const std::optional<Window>& within) {
   GPUWARDEN_TRY(const auto covers, store.covers());
-  if (!covers) return fail(ErrorCode::not_found, "there is no reading in it", "it was ended before the first one");
+  if (!covers) return fail(ErrorCode::not_found, "there is no reading in it", "it was ended before a GPU answered");
   Window window = *covers;
   if (!within) return window;
   window = {std::max(window.from, within->from), std::min(window.to, within->to)};

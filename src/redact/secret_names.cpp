@@ -105,7 +105,7 @@ bool is_placeholder(std::string_view value) {
       "off",      "0",       "1",      "unset", "undefined", "redacted", "str",  "string", "required",
       "optional", "missing", "(null)", "(null", "(none)",    "(none",    "empty"};
   if (value.size() <= 9 && is_among(kNothing, to_lower(value))) return true;
-  if (value.starts_with("$") || value.starts_with("{{") || value.starts_with("%(") || value.starts_with('<'))
+  if (value.starts_with('$') || value.starts_with("{{") || value.starts_with("%(") || value.starts_with('<'))
     return true;
   if (value.starts_with(kRemoved) || value.starts_with("[removed")) return true;
   return std::ranges::all_of(value, [](char c) { return c == '*' || c == 'x' || c == 'X' || c == '.' || c == '-'; });

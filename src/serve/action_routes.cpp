@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "gpuwarden/base/text.hpp"
@@ -85,8 +84,7 @@ Result<void> signal(const Call& call) {
   if (!call.sources.actions.signal) return fail(ErrorCode::unavailable, "this server sends no signals");
   const auto pid = parse_integer(call.parameter("pid").value_or(""));
   GPUWARDEN_TRY(const Json body, call.body());
-  std::string name = text_in(body, "signal");
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::string name = to_upper(text_in(body, "signal"));
   if (name.starts_with("SIG")) name.erase(0, 3);
   const auto* const row = std::ranges::find(kSignals, name, &SignalName::name);
   if (row == kSignals.end())

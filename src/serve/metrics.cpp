@@ -149,7 +149,7 @@ void write_identity(Exposition& out, std::span<const GpuLine> lines) {
 std::string xid_labels(const NodeMetrics& node, const XidCount& count, const MetricsOptions& options) {
   std::string labels;
   add_node(labels, node);
-  add_label(labels, "gpu", std::to_string(count.index.value));
+  if (count.index) add_label(labels, "gpu", std::to_string(count.index->value));
   add_label(labels, "uuid", count.gpu.value);
   if (options.hostname_label) add_label(labels, "hostname", node.reading->snapshot.host);
   if (node.reading->snapshot.simulated) add_label(labels, "simulated", "true");

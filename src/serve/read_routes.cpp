@@ -34,7 +34,7 @@ void add_counts(Json& json, const Counts& counts) {
   Json xids = Json::array();
   for (const XidCount& count : counts.xids) {
     xids.push_back({{"uuid", count.gpu.value},
-                    {"index", count.index.value},
+                    {"index", count.index ? Json(count.index->value) : Json()},
                     {"code", count.xid},
                     {"count", count.count},
                     {"time_unix_ms", unix_ms(count.last)}});

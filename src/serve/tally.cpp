@@ -56,12 +56,13 @@ void Tally::add(const telemetry::Reading& reading) {
   auto counts = std::make_shared<Counts>();
   counts->jobs = read_job_mapping(job_mapping_);
   const std::scoped_lock lock(mutex_);
-  std::map<std::string, GpuIndex> indices;
   for (const facts::GpuRecord& record : reading.snapshot.gpus) {
     const std::string id = facts::identity_of(record).value;
-    indices[id] = record.gpu.index;
     // GPUs that are listed from PCI ids alone have no UUID yet: the same GPU must not count twice later.
-    if (!record.gpu.uuid.value.empty()) seen_.insert(id);
+    if (!record.gpu.uuid.value.empty()) {
+      seen_.insert(id);
+      indices_[id] = record.gpu.index;
+    }
     if (record.state != facts::GpuState::lost) ++counts->present;
   }
   for (const facts::GpuEvent& event : reading.events) {
@@ -73,9 +74,11 @@ void Tally::add(const telemetry::Reading& reading) {
     count.xid = event.data;
     count.last = std::max(count.last, event.time);
     ++count.count;
-    if (const auto index = indices.find(event.uuid.value); index != indices.end()) count.index = index->second;
   }
-  for (const auto& [key, count] : xids_) counts->xids.push_back(count);
+  for (auto& [key, count] : xids_) {
+    if (const auto index = indices_.find(key.first); index != indices_.end()) count.index = index->second;
+    counts->xids.push_back(count);
+  }
   counts->expected = expected_.value_or(std::max(seen_.size(), reading.snapshot.gpus.size()));
   counts->lost = counts->expected > counts->present ? counts->expected - counts->present : 0;
   latest_ = std::move(counts);

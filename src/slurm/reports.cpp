@@ -122,6 +122,13 @@ bool was_ended(const NodeReport& report) {
   return report.interrupted.value_or(report.exit_code == 143 || report.exit_code == 130);
 }
 
+bool has_failed(const NodeReport& report) { return report.exit_code.value_or(0) != 0 && !was_ended(report); }
+
+/// Not of SIGTERM or SIGINT, which Slurm, a launcher or a user sends; SIGKILL is the memory killer's, too.
+bool has_failed_by_itself(const NodeReport& report) {
+  return has_failed(report) && report.exit_code != 143 && report.exit_code != 130;
+}
+
 Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
   Verdict verdict;
   for (const NodeReport& report : reports) {
@@ -151,9 +158,10 @@ Verdict judge_failure(const Job& job, const std::vector<NodeReport>& reports) {
 }  // namespace
 
 const NodeReport* guilty_of(const std::vector<NodeReport>& reports) {
-  // Those that were ended because another one failed say nothing about why.
-  const auto found = std::ranges::find_if(
-      reports, [](const NodeReport& one) { return one.exit_code.value_or(0) != 0 && !was_ended(one); });
+  // Those that were ended because another one failed say nothing about why. Slurm signals ranks and launcher at once: a
+  // rank's end may be seen before the launcher's own signal, so that its report does not tell of one.
+  auto found = std::ranges::find_if(reports, has_failed_by_itself);
+  if (found == reports.end()) found = std::ranges::find_if(reports, has_failed);
   return found == reports.end() ? nullptr : &*found;
 }
 

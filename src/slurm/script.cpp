@@ -110,7 +110,7 @@ Result<std::string> sbatch_script(const BatchJob& job) {
     text += fmt::format("#SBATCH --{}={}\n", name, sbatch_word(value));
   }
   if (!job.requeue) text += "#SBATCH --no-requeue\n";
-  text += "\n";
+  text += '\n';
   for (const std::string& note : job.notes) text += note + "\n";
   text += fmt::format("{}set -euo pipefail\n", job.notes.empty() ? "" : "\n");
   for (const std::string& line : job.setup) text += line + "\n";

@@ -64,7 +64,7 @@ constexpr auto kBuiltIn = std::to_array<BuiltIn>({
      "GPU {gpu} reported Xid 94: a memory error that hit one application only", "start that application again", kXids,
      "xid_memory"},
     {"xid_remapping_failed", AlertLevel::critical, "xid == 64", "", "",
-     "GPU {gpu} reported Xid 64: a memory row could not be remapped", kReset, kXids, "xid_memory remapping_failed"},
+     "GPU {gpu} reported Xid 64: bad memory could not be set aside", kReset, kXids, "xid_memory remapping_failed"},
     {"xid_remapping", AlertLevel::warning, "xid in (63, 92)", "", "",
      "GPU {gpu} reported Xid {value}: memory is being repaired, or has many errors", "reset the GPU when it is idle",
      kXids, "xid_memory ecc_uncorrected"},

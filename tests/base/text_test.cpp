@@ -68,6 +68,11 @@ TEST(Printable, DefusesEscapesAndInvalidUtf8ButKeepsLetters) {
   EXPECT_EQ(printable("\xc2\x9b"), "??");
 }
 
+TEST(Case, ChangesLettersOfAsciiAlone) {
+  EXPECT_EQ(to_upper("cuda_Visible-1 straße"), "CUDA_VISIBLE-1 STRAßE");
+  EXPECT_EQ(to_lower("GeForce RTX É"), "geforce rtx É");
+}
+
 TEST(Spaced, HasBlanksOrAnotherJointForUnderscores) {
   EXPECT_EQ(spaced("not_answering_now"), "not answering now");
   EXPECT_EQ(spaced("not_answering", '-'), "not-answering");

@@ -219,6 +219,16 @@ TEST(LibraryEnv, JaxCountsItsDevices) {
   EXPECT_THAT(processor.gpus, IsEmpty());
 }
 
+TEST(EnvReports, TheBuildOfWindowsIsNoMachine) {
+  const auto snapshot = snapshot_of(
+      "Collecting environment information...\nPyTorch version: 2.5.1+cu124\n"
+      "CUDA used to build PyTorch: 12.4\n\nOS: Microsoft Windows 11 Pro (10.0.22631 64-bit)\n");
+  ASSERT_TRUE(snapshot.environment);
+  EXPECT_EQ(snapshot.environment->host.distribution, "windows");
+  EXPECT_EQ(snapshot.environment->host.distribution_name, "Microsoft Windows 11 Pro");
+  EXPECT_FALSE(snapshot.environment->host.machine);
+}
+
 TEST(EnvReports, ACutLosesValuesAndChangesNone) {
   const std::string text(kCollectEnv);
   const auto whole = snapshot_of(text);

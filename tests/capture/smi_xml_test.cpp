@@ -90,6 +90,19 @@ void compare_gpu(const json& expected, const facts::GpuRecord& record, const std
   EXPECT_EQ(expected["processes"], record.processes ? record.processes->size() : 0U) << where;
 }
 
+TEST(SmiXml, ADriverModelIsOfWindowsOrOfWslByThePersistenceMode) {
+  const auto host_of = [](const std::string& persistence) {
+    const std::string gpu = "<gpu id=\"x\"><persistence_mode>" + persistence +
+                            "</persistence_mode><driver_model><current_dm>WDDM</current_dm></driver_model></gpu>";
+    const auto snapshot = snapshot_from_smi_xml("<nvidia_smi_log>" + gpu + gpu + "</nvidia_smi_log>");
+    EXPECT_THAT(snapshot, IsOk());
+    return snapshot && snapshot->environment ? snapshot->environment->host : facts::Host{};
+  };
+  EXPECT_EQ(host_of("N/A"), facts::Host{.distribution = "windows"});
+  EXPECT_EQ(host_of("Enabled"), facts::Host{.wsl = 2});
+  EXPECT_EQ(host_of("Disabled"), facts::Host{.wsl = 2});
+}
+
 TEST(SmiXml, AgreesWithTheCorpus) {
   const auto folder = corpus();
   std::ifstream index(folder / "captures/index.jsonl");

@@ -38,13 +38,29 @@ TEST_F(Compat, TellsHowToolkitsRunOnADriver) {
   EXPECT_THAT(done.standard_output, HasSubstr("pip install torch=="));
 }
 
+TEST_F(Compat, AToolkitThatDoesNotRunIsInNoRangeOfThoseThatDo) {
+  const std::string text = run({"compat", "driver", "550.54.15"}).standard_output;
+  EXPECT_THAT(text, Not(HasSubstr("13.0 to 13.4"))) << text;
+  EXPECT_THAT(text, HasSubstr("13.0 to 13.1, 13.3 to 13.4  with the cuda-compat package"));
+}
+
 TEST_F(Compat, ADriverThatDoesNotKnowTheGpuComesFirst) {
   const auto done = run({"compat", "--driver", "550.54.15", "--gpu", "RTX 5090", "--on", "2026-11"});
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.standard_output, HasSubstr("driver 550.54.15 does not know it: branch 570"));
+  EXPECT_THAT(done.standard_output, HasSubstr("driver 550.54.15 does not know it: 570.86.16 or newer"));
   EXPECT_THAT(done.standard_output, HasSubstr("  driver       580 (long-term support"));
   const auto volta = answer({"--driver", "590.44.01", "--gpu", "V100"});
   EXPECT_THAT(volta["obstacles"][0].get<std::string>(), HasSubstr("580 is the last"));
+}
+
+TEST_F(Compat, NoWheelRunsWhereTheDriverDoesNotKnowTheGpu) {
+  const auto all = run({"compat", "torch", "--gpu", "H100", "--driver", "470"});
+  EXPECT_EQ(all.exit_code, 1);
+  EXPECT_THAT(all.standard_output, HasSubstr("none runs: NVIDIA H100 80GB HBM3: driver 470 does not know it"));
+  EXPECT_THAT(all.standard_output, Not(HasSubstr("wheels that run here")));
+  const auto one = run({"compat", "torch==2.7.1+cu118", "--gpu", "H100", "--driver", "470"});
+  EXPECT_EQ(one.exit_code, 1);
+  EXPECT_THAT(one.standard_output, HasSubstr("2.7.1+cu118: no: the driver does not serve the GPU"));
 }
 
 TEST_F(Compat, AnswersForASimulatedMachineAndForACapture) {
@@ -63,6 +79,69 @@ TEST_F(Compat, AnswersForASimulatedMachineAndForACapture) {
   EXPECT_EQ(json({"compat", "--from", smi})["place"]["driver"], "470.82.01");
   EXPECT_EQ(json({"compat", "--from", smi, "--driver", "580.65.06"})["place"]["driver"], "580.65.06")
       << "what if it had another driver";
+}
+
+TEST_F(Compat, AnOrinIsSentToTheSameBuildsByEveryQuestion) {
+  const std::vector<std::string> questions[] = {{"compat", "--gpu", "Orin"},
+                                                {"compat", "torch", "--gpu", "Jetson AGX Orin"},
+                                                {"compat", "vllm", "--gpu", "Orin"}};
+  for (const auto& words : questions) {
+    const auto done = run(words);
+    EXPECT_EQ(done.exit_code, 0) << words[1];
+    EXPECT_THAT(done.standard_output, HasSubstr("https://pypi.jetson-ai-lab.io/jp6/cu126"));
+    EXPECT_THAT(done.standard_output, Not(HasSubstr("pip install"))) << words[1];
+  }
+  EXPECT_EQ(run({"compat", "torch==2.9.1", "--gpu", "Orin"}).exit_code, 1);
+}
+
+TEST_F(Compat, AReportsCudaIsAsItStandsThereAndItsTorchIsJudged) {
+  const auto smi = file("smi.txt",
+                        "| NVIDIA-SMI 535.104.05    Driver Version: 535.104.05    CUDA Version: 12.4     |\n"
+                        "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-1111-2222-3333-444444444440)\n");
+  EXPECT_THAT(run({"compat", "--from", smi}).standard_output, HasSubstr("offers CUDA 12.4"));
+  EXPECT_EQ(json({"compat", "--from", smi})["place"]["cuda"], "12.4");
+  EXPECT_EQ(json({"compat", "--from", smi, "--driver", "580"})["place"]["cuda"], nullptr) << "another driver's";
+  const auto report = file("env.txt",
+                           "PyTorch version: 2.5.1+cu121\nCUDA used to build PyTorch: 12.1\n"
+                           "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5090\n"
+                           "Nvidia driver version: 470.82.01\n");
+  const auto done = run({"compat", "--from", report});
+  EXPECT_EQ(done.exit_code, 1);
+  const std::string& text = done.standard_output;
+  ASSERT_THAT(text, HasSubstr("is installed (2.5.1+cu121, CUDA 12.1) has no"));
+  EXPECT_LT(text.find("CUDA 12.1) has no"), text.find("does not know it"));
+}
+
+TEST_F(Compat, WhatNoDriverHelpsIsSaidToBeSo) {
+  const auto matrix = run({"compat", "cu130", "--matrix", "--gpu", "V100 32GB"});
+  EXPECT_EQ(matrix.exit_code, 1);
+  EXPECT_THAT(matrix.standard_output, HasSubstr("384      not at all  -"));
+  EXPECT_THAT(run({"compat", "torch==2.11+cu130", "--gpu", "V100", "--driver", "550"}).standard_output,
+              HasSubstr("2.11.0+cu130: no: has no code for the GPU"));
+  const auto cpu = run({"compat", "torch==2.5.1+cpu", "--gpu", "K80", "--driver", "390.77"});
+  EXPECT_EQ(cpu.exit_code, 0);
+  EXPECT_THAT(cpu.standard_output, HasSubstr("it does not use the GPU, and needs no driver"));
+  const auto flash = run({"compat", "flash-attn", "--gpu", "T4"});
+  EXPECT_EQ(flash.exit_code, 1);
+  EXPECT_THAT(flash.standard_output, HasSubstr("no: Tesla T4 has compute capability 7.5"));
+  EXPECT_THAT(run({"compat", "cudnn", "--gpu", "T4"}).standard_output, HasSubstr("not judged: "));
+}
+
+TEST_F(Compat, AndPlanTakeTheSameNamesAndRefuseTheSame) {
+  for (const char* name : {"4090", "rtx4090", "V100 32GB", "H100 NVL", "gh200"}) {
+    const auto compat = json({"compat", "--gpu", name});
+    const auto plan = json({"plan", "llama-3.2-1b", "--gpus", name});
+    EXPECT_EQ(compat["answer"]["name"], plan["gpus"]["name"]) << name;
+  }
+  const std::vector<std::string> questions[] = {{"compat", "MI300X"},
+                                                {"compat", "--gpu", "MI300X"},
+                                                {"compat", "torch", "--gpu", "MI300X"},
+                                                {"plan", "llama-3.2-1b", "--gpus", "MI300X"}};
+  for (const auto& words : questions) {
+    const auto done = run(words);
+    EXPECT_EQ(done.exit_code, 2) << words[0] << ' ' << words[1];
+    EXPECT_THAT(done.standard_error, HasSubstr("gpuwarden judges NVIDIA GPUs only; MI300X is AMD's"));
+  }
 }
 
 TEST_F(Compat, AToolkitsNeedsInManySpellings) {
@@ -141,7 +220,7 @@ TEST_F(Compat, AGpuWithItsDriversToolkitsAndFrameworks) {
   EXPECT_EQ(gpu["name"], "NVIDIA GeForce RTX 5090");
   EXPECT_EQ(gpu["compute_capability"], "12.0");
   EXPECT_EQ(gpu["first_cuda"], "12.8");
-  EXPECT_EQ(gpu["min_driver"], "570");
+  EXPECT_EQ(gpu["min_driver"], "570.86.16");
   EXPECT_EQ(gpu["recommended_driver"], "580");
   EXPECT_EQ(gpu["open_kernel_module"], "required");
   EXPECT_EQ(gpu["mig_max_instances"], 0);

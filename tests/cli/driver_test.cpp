@@ -167,6 +167,21 @@ TEST_F(DriverCommand, NamesADistributionOnlyForAMachineElsewhere) {
   expect_error({"driver", "plan", "--distribution", "ubuntu:22.04"}, 2, "--distribution requires --from or --simulate");
   expect_error({"driver", "plan", "--simulate", "h100x8", "--distribution", "beos:5"}, 2,
                "'beos:5' is not a known distribution");
+  expect_error({"driver", "plan", "--simulate", "h100x8", "--distribution", "ubuntu:24.4"}, 2,
+               "ubuntu 24.4 was never released");
+}
+
+TEST_F(DriverCommand, DoubtsABranchThatNoRepositoryConfirmed) {
+  for (const char* branch : {"999", "581"}) {
+    const auto planned = run(
+        {"driver", "plan", "--simulate", "h100x8", "--distribution", "ubuntu:24.04", "--offline", "--branch", branch});
+    EXPECT_EQ(planned.exit_code, 1) << branch;
+    EXPECT_THAT(planned.standard_error, HasSubstr("is not in the tables")) << branch;
+    const auto recommended = run({"driver", "recommend", "--simulate", "h100x8", "--branch", branch});
+    EXPECT_EQ(recommended.exit_code, 1) << branch;
+    EXPECT_THAT(recommended.standard_output, HasSubstr("is not in the tables")) << branch;
+  }
+  EXPECT_EQ(run({"driver", "recommend", "--simulate", "h100x8", "--branch", "580"}).exit_code, 0);
 }
 
 TEST_F(DriverCommand, RefusesWrongWords) {

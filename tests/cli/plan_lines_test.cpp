@@ -33,9 +33,11 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   EXPECT_EQ(with({"CUDA_VISIBLE_DEVICES=0,1", "python", "-m", "vllm.entrypoints.openai.api_server", "--model",
                   "Qwen/Qwen3-8B"}),
             own);
-  EXPECT_EQ(with({"python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"}), own);
-  EXPECT_EQ(with({"./build/bin/llama-server", "-m", "qwen3-8b", "-ngl", "99", "-fa", "on"}), own);
-  EXPECT_EQ(with({"llama-server", "-hf", "Qwen/Qwen3-8B", "-fa"}), own);
+  const auto by = [&](const char* engine) { return with({"qwen3-8b", "--task", "serve", "--engine", engine}); };
+  EXPECT_EQ(with({"python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"}), by("sglang"));
+  EXPECT_EQ(with({"./build/bin/llama-server", "-m", "qwen3-8b", "-ngl", "99", "-fa", "on"}), by("llama.cpp"));
+  EXPECT_EQ(with({"llama-server", "-hf", "Qwen/Qwen3-8B", "-fa"}), by("llama.cpp"));
+  EXPECT_EQ(with({"trtllm-serve", "serve", "Qwen/Qwen3-8B"}), by("tensorrt-llm"));
   // A task that is named stays.
   EXPECT_EQ(plan({"vllm", "serve", "gpt2", "--gpus", "l4", "--task", "train"}), plan({"gpt2", "--gpus", "l4"}));
   expect_error({"plan", "./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}, 2,
@@ -83,12 +85,49 @@ TEST_F(PlanLines, LengthsAreReadAsEnginesReadThem) {
   EXPECT_EQ(sequence("128k"), 128'000);
   EXPECT_EQ(sequence("32K"), 32'768);
   EXPECT_EQ(sequence("25.6k"), 25'600);
-  EXPECT_EQ(sequence("auto"), 2048);
-  EXPECT_EQ(sequence("-1"), 2048);
-  EXPECT_THAT(run({"plan", "gpt2", "--gpus", "l4", "--task", "serve", "--sequence", "auto"}).standard_output,
-              HasSubstr("is left to the engine"));
+  EXPECT_EQ(sequence("auto"), 131'072);
+  EXPECT_EQ(sequence("-1"), 131'072);
   expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "auto"}, 2, "only a serving engine chooses its length");
   expect_error({"plan", "gpt2", "--gpus", "l4", "--sequence", "xk"}, 2, "not a whole number");
+}
+
+TEST_F(PlanLines, WithoutALengthAnEnginesOwnIsPlanned) {
+  const auto text = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "plan");
+    words.insert(words.end(), {"--gpus", "rtx4090"});
+    return run(words).standard_output;
+  };
+  const std::string vllm = text({"vllm", "serve", "meta-llama/Llama-3.1-8B"});
+  EXPECT_THAT(vllm,
+              HasSubstr("where --max-model-len names no length, vLLM takes the model's window, 131072 tokens, and "
+                        "does not start where its KV cache cannot hold one such request"));
+  EXPECT_THAT(vllm, HasSubstr("that fits: --max-model-len 4"));
+  EXPECT_THAT(text({"python", "-m", "sglang.launch_server", "--model-path", "llama-3.1-8b"}),
+              HasSubstr("SGLang takes the model's window, 131072 tokens, and of them what its KV cache holds: 3"));
+  EXPECT_THAT(text({"llama-server", "-m", "llama-3.1-8b", "-c", "0"}), HasSubstr("131072 tokens, and does not start"));
+  EXPECT_THAT(text({"vllm", "serve", "phi-4-mini"}),
+              HasSubstr("4096 tokens (without longrope's stretching; --max-model-len up to 131072)"));
+  EXPECT_THAT(text({"vllm", "serve", "bloom-7b1"}),
+              HasSubstr("the model's window is not known: requests of 2048 tokens are assumed"));
+  expect_error({"plan", "gpt2", "--gpus", "l4", "--engine", "vllm"}, 2, "only a serving engine has it");
+}
+
+TEST_F(PlanLines, AnAnswerThatDoesNotFitNamesALengthThatDoes) {
+  const auto serve = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve"};
+    words.insert(words.end(), more.begin(), more.end());
+    return plan(words);
+  };
+  const auto whole = serve({});
+  EXPECT_EQ(whole["serving"]["length"], "window");
+  EXPECT_EQ(whole["serving"]["window"], 131'072);
+  EXPECT_EQ(whole["verdict"], "does_not_fit");
+  const int longest = whole["serving"]["longest_request"];
+  EXPECT_NE(serve({"--sequence", std::to_string(longest)})["verdict"], "does_not_fit");
+  EXPECT_EQ(serve({"--sequence", std::to_string(longest + 16)})["verdict"], "does_not_fit");
+  const auto fitted = serve({"--sequence", "auto"});
+  EXPECT_EQ(fitted["serving"]["length"], "fitted");
+  EXPECT_EQ(fitted["recommended"]["settings"]["sequence"], longest);
 }
 
 TEST_F(PlanLines, LengthsBeyondTheModelsContextAreTold) {

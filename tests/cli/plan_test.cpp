@@ -121,13 +121,15 @@ TEST_F(Plan, ServingTellsTokensAndRequests) {
 
 TEST_F(Plan, TheFewestGpusOfAnEngineHoldARequestToo) {
   // The weights fit on two, but 80% of the memory less the weights holds no request.
-  const auto two = plan({"llama-3.1-70b", "--task", "serve", "--gpus", "2xh100", "--utilization", "80%"});
+  const auto on = [&](const std::string& gpus) {
+    return plan({"llama-3.1-70b", "--task", "serve", "--gpus", gpus, "--utilization", "80%", "--sequence", "2048"});
+  };
+  const auto two = on("2xh100");
   EXPECT_EQ(two["verdict"], "does_not_fit");
   EXPECT_THAT(two["reason"].get<std::string>(), HasSubstr("KV cache"));
   const std::string count = std::to_string(two["smallest_gpus"].get<int>());
   EXPECT_NE(count, "2");
-  EXPECT_NE(plan({"llama-3.1-70b", "--task", "serve", "--gpus", count + "xh100", "--utilization", "80%"})["verdict"],
-            "does_not_fit");
+  EXPECT_NE(on(count + "xh100")["verdict"], "does_not_fit");
 }
 
 TEST_F(Plan, AdaptersTrainFewParameters) {
@@ -256,7 +258,7 @@ TEST_F(Plan, EightBitProductsNeedAGpuThatHasThemAndAllWeights) {
 }
 
 TEST_F(Plan, APoolThatHoldsNoRequestNamesWhatWouldMakeItHoldOne) {
-  const auto full = plan({"llama-3.1-8b", "--gpus", "a10g", "--task", "serve", "--sequence", "30000"});
+  const auto full = plan({"llama-3.1-8b", "--gpus", "a10g", "--task", "serve", "--sequence", "36000"});
   EXPECT_EQ(full["verdict"], "does_not_fit");
   EXPECT_THAT(full["reason"].dump(), HasSubstr("not one request"));
   ASSERT_FALSE(full["changes"].empty());

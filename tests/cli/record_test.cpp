@@ -17,6 +17,13 @@ class Record : public testing::Program {
  protected:
   Record() { environment_["GPUWARDEN_SIMULATE"] = "h100x8"; }
   std::string path(const char* name) const { return (dir_ / name).string(); }
+  /// Shell commands that record into a.db in the background, as process $p, until a GPU's reading is in it.
+  std::string recording(const std::string& before, const std::string& options) const {
+    const std::string program(GPUWARDEN_PROGRAM);
+    const std::string file = path("a.db");
+    return before + program + " record " + options + " -o " + file + " --interval 100ms & p=$!; until " + program +
+           " report " + file + " >" + path("seen") + " 2>&1; do sleep 0.1; done; ";
+  }
   /// A short recording of two GPUs.
   std::string recorded(const char* name = "a.db") const {
     const auto done =
@@ -67,9 +74,7 @@ TEST_F(Record, SignalsReachTheCommandAndTheRecordingEndsInOrder) {
 
 TEST_F(Record, CtrlCEndsItInOrderWithTheSummary) {
   // A shell's background jobs ignore SIGINT.
-  const auto script = "env --default-signal=INT " + std::string(GPUWARDEN_PROGRAM) + " record -o " + path("a.db") +
-                      " --interval 100ms & p=$!; until test -s " + path("a.db") +
-                      "; do sleep 0.1; done; sleep 1; kill -INT $p; wait $p; echo code $?";
+  const auto script = recording("env --default-signal=INT ", "") + "kill -INT $p; wait $p; echo code $?";
   const auto done = testing::run_patiently({.argv = {"bash", "-c", script}, .environment = environment_});
   ASSERT_TRUE(done);
   EXPECT_THAT(done->standard_output, HasSubstr("mean / most / least")) << done->standard_error;
@@ -78,9 +83,7 @@ TEST_F(Record, CtrlCEndsItInOrderWithTheSummary) {
 }
 
 TEST_F(Record, AKilledRecordingTellsWhatIsThere) {
-  const auto script = std::string(GPUWARDEN_PROGRAM) + " record -q -o " + path("a.db") +
-                      " --interval 100ms & p=$!; until test -s " + path("a.db") +
-                      "; do sleep 0.1; done; sleep 1; kill -KILL $p; wait $p; true";
+  const auto script = recording("", "-q") + "kill -KILL $p; wait $p; true";
   ASSERT_TRUE(testing::run_patiently({.argv = {"bash", "-c", script}, .environment = environment_}));
   const auto report = run({"report", path("a.db")});
   EXPECT_EQ(report.exit_code, 0) << report.standard_error;

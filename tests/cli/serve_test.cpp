@@ -112,8 +112,9 @@ TEST_F(ServeProgram, ShowsAFaultSoon) {
     return ask("/metrics").find("gpuwarden_gpu_xid_errors_total{gpu=\"1\"") != std::string::npos;
   }));
   ASSERT_EQ(run({"sim", "fault", "lab", "--gpu", "2", "xid=79"}).exit_code, 0);
-  EXPECT_TRUE(eventually(
-      kSoon, [&] { return ask("/metrics").find("gpuwarden_gpu_xid_errors_total{gpu=\"2\"") != std::string::npos; }));
+  EXPECT_TRUE(eventually(kSoon, [&] {
+    return ask("/metrics").find("gpuwarden_gpu_xid_errors_total{gpu=\"2\"") != std::string::npos;
+  })) << ask("/metrics");
   EXPECT_THAT(listener.read_until("event: alert"), HasSubstr("event: alert"));
   EXPECT_TRUE(eventually(kSoon, [&] { return api("/api/v1/health")["gpus"][2]["state"] == "error"; }))
       << api("/api/v1/health").dump();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/compat/answer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "gpuwarden/compat/question.hpp"
@@ -66,10 +68,61 @@ TEST_F(Compatibility, ADriverThatDoesNotKnowTheGpuIsAnObstacleWithAWayOut) {
   const MachineAnswer answer = answer_machine(at("RTX 5090", "550.54.15"));
   EXPECT_FALSE(answer.positive);
   ASSERT_THAT(answer.obstacles, SizeIs(1));
-  EXPECT_THAT(answer.obstacles[0].why, HasSubstr("branch 570"));
+  EXPECT_THAT(answer.obstacles[0].why, HasSubstr("570.86.16 or newer is needed"));
   EXPECT_THAT(answer.torch, IsEmpty()) << "nothing runs";
   ASSERT_TRUE(answer.recommended);
   EXPECT_EQ(answer.recommended->driver, Version{580});
+}
+
+TEST_F(Compatibility, AWheelRunsOnlyWhereTheDriverKnowsTheGpuToo) {
+  const TorchAnswer any = answer_torch(at("H100", "470"), {"torch", {}, {}});
+  EXPECT_FALSE(any.positive);
+  ASSERT_TRUE(any.obstacle);
+  EXPECT_THAT(any.obstacle->why, HasSubstr("branch 520 or newer is needed"));
+  const TorchAnswer one = answer_torch(at("H100", "470"), {"torch", "2.7.1", "cu118"});
+  EXPECT_FALSE(one.positive);
+  ASSERT_TRUE(one.chosen);
+  EXPECT_EQ(one.wheels[*one.chosen].fit, WheelFit::driver_not_for_gpu);
+  EXPECT_EQ(answer_torch(at("V100", "590"), {"torch", "2.5.1", "cu124"}).wheels[0].fit, WheelFit::driver_not_for_gpu)
+      << "nor where it has left it";
+  EXPECT_FALSE(answer_vllm(at("H100", "470"), "0.2.1").positive);
+  EXPECT_FALSE(answer_component(at("H100", "470"), "llama.cpp", "").value().positive);
+}
+
+TEST_F(Compatibility, AReleaseFromBeforeTheGpuHasNoKernelsForItOrIsNotJudged) {
+  const auto at_5090 = [&](const char* name, const char* version) {
+    return answer_component(at("RTX 5090", ""), name, version).value();
+  };
+  for (const auto& [name, version] :
+       {std::pair("triton", "3.1"), std::pair("triton", "2.1.0"), std::pair("flash-attn", "2.5.8"),
+        std::pair("xformers", "0.0.22"), std::pair("xformers", "0.0.32"), std::pair("cudnn", "9.0")}) {
+    const ComponentAnswer old = at_5090(name, version);
+    EXPECT_FALSE(old.positive) << name;
+    EXPECT_THAT(old.obstacle.value_or(""), HasSubstr("has compute capability 12.0")) << name;
+  }
+  for (const auto& [name, version] :
+       {std::pair("triton", "3.3.0"), std::pair("flash-attn", "2.8.3"), std::pair("xformers", "0.0.33")})
+    EXPECT_EQ(at_5090(name, version).obstacle, "") << name;
+  for (const auto& [name, version] : {std::pair("tensorflow", "2.15"), std::pair("tensorflow", "2.10"),
+                                      std::pair("cudnn", "8.9"), std::pair("tensorflow", "2.14")}) {
+    const ComponentAnswer older = at_5090(name, version);
+    EXPECT_THAT(older.not_judged, HasSubstr("older than the generation of NVIDIA GeForce RTX 5090")) << name;
+    EXPECT_TRUE(older.positive) << "not judged is no no";
+    EXPECT_FALSE(older.obstacle);
+  }
+}
+
+TEST_F(Compatibility, ATableThatSpeaksOfTheGpuIsJudgedBy) {
+  EXPECT_EQ(answer_component(at("V100", ""), "cudnn", "9.10").value().obstacle, "");
+  EXPECT_EQ(answer_component(at("RTX 3090", ""), "tensorflow", "2.10").value().obstacle, "");
+  const ComponentAnswer left = answer_component(at("V100", ""), "cudnn", "9.11").value();
+  EXPECT_FALSE(left.positive);
+  EXPECT_THAT(left.obstacle.value_or(""), HasSubstr("has compute capability 7.0"));
+  EXPECT_FALSE(answer_component(at("H100", "470"), "cudnn", "9.0").value().positive) << "the driver does not know it";
+  const ComponentAnswer unknown = answer_component(at("V100", ""), "cudnn", "1.0").value();
+  EXPECT_FALSE(unknown.positive);
+  EXPECT_EQ(unknown.not_judged, "") << "there is nothing to judge";
+  EXPECT_TRUE(answer_component(at("V100", ""), "nccl", "").value().positive);
 }
 
 TEST_F(Compatibility, NothingToJudgeIsNoAnswer) {
@@ -100,6 +153,8 @@ TEST_F(Compatibility, AToolkitNamesTheFrameworksBuiltWithIt) {
 
 TEST_F(Compatibility, AWheelRunsWhereItHasCodeForTheGpu) {
   const TorchAnswer good = answer_torch(at("H100", "535.104.05"), {"torch", "2.5.1", "cu124"});
+  ASSERT_EQ(good.companions.size(), 3U);
+  EXPECT_EQ(good.companions[0]->version, "0.20") << "torchvision";
   ASSERT_TRUE(good.chosen);
   EXPECT_EQ(good.wheels[*good.chosen].build.build, "cu124");
   EXPECT_EQ(good.wheels[*good.chosen].fit, WheelFit::runs);
@@ -124,11 +179,88 @@ TEST_F(Compatibility, VllmIsJudgedByItsPins) {
 TEST_F(Compatibility, AGpuThatIsNotKnownIsAnsweredByItsGenerationOrRefusedWithTheNearest) {
   const auto gpu = answer_gpu(at("", ""), "RTX 5090");
   ASSERT_TRUE(gpu && std::holds_alternative<GpuAnswer>(*gpu));
-  EXPECT_EQ(std::get<GpuAnswer>(*gpu).needs.minimum, Version{570});
+  EXPECT_EQ(std::get<GpuAnswer>(*gpu).needs.minimum, (Version{570, 86, 16}));
   const auto typo = answer_gpu(at("", ""), "RTX 4O90");
   ASSERT_FALSE(typo);
   EXPECT_EQ(typo.error().code, ErrorCode::not_found);
   EXPECT_THAT(typo.error().hint, HasSubstr("RTX 4090"));
+}
+
+TEST_F(Compatibility, APackageThatIsWrittenOtherwiseIsOffered) {
+  for (const auto& [word, meant] :
+       {std::pair("torhc", "torch"), std::pair("flashattention", "flash-attention"), std::pair("jax[cuda13]", "jax"),
+        std::pair("torch>=2.4", "torch==2.4"), std::pair("pytroch~=2.5", "pytorch==2.5"), std::pair("vlm", "vllm")}) {
+    const auto refused = answer_gpu(at("", ""), word);
+    ASSERT_FALSE(refused) << word;
+    EXPECT_EQ(refused.error().hint, fmt::format("did you mean '{}'?", meant));
+  }
+  EXPECT_THAT(parse_question(known(), "pytroch==2.5").error().hint, HasSubstr("'pytorch==2.5'"));
+  for (const char* word : {"Voodoo 2", "xy", "", "a100-17gb"})
+    EXPECT_THAT(doctor::nearest_package(word), IsEmpty()) << word;
+}
+
+TEST_F(Compatibility, APackageWithoutAVersionIsTheNewestThatTheDriverRuns) {
+  const auto asked = [&](const char* driver) {
+    return answer_component(at("H100", driver), "onnxruntime-gpu", "").value();
+  };
+  EXPECT_EQ(asked("550.54.15").needs->cuda, Version{12});
+  EXPECT_TRUE(asked("550.54.15").positive);
+  EXPECT_EQ(asked("580.82.07").needs->cuda, Version{13});
+  const auto old = answer_component(at("V100", "580.82.07"), "tensorrt", "").value();
+  EXPECT_TRUE(old.positive) << "the newest that has code for it";
+  EXPECT_EQ(old.needs->first.major, 10);
+}
+
+TEST_F(Compatibility, PackagesThatPeopleInstallAreKnown) {
+  for (const char* word : {"transformers",
+                           "accelerate",
+                           "peft",
+                           "diffusers",
+                           "onnxruntime-gpu",
+                           "tensorrt",
+                           "tensorflow",
+                           "jax",
+                           "cupy",
+                           "vllm",
+                           "sglang",
+                           "xformers",
+                           "flash-attn",
+                           "bitsandbytes",
+                           "deepspeed",
+                           "triton",
+                           "torchvision",
+                           "torchaudio",
+                           "faiss-gpu",
+                           "numba",
+                           "cudf",
+                           "rapids",
+                           "ctranslate2",
+                           "llama-cpp-python",
+                           "paddlepaddle-gpu",
+                           "mxnet",
+                           "lightgbm",
+                           "xgboost",
+                           "nccl",
+                           "cudnn"})
+    EXPECT_TRUE(parse_question(known(), word)) << word;
+}
+
+TEST_F(Compatibility, AGpuIsFoundByTheNameThatPeopleType) {
+  for (const auto& [name, model] :
+       {std::pair("4090", "NVIDIA GeForce RTX 4090"), std::pair("H100", "NVIDIA H100 80GB HBM3"),
+        std::pair("gh200", "NVIDIA GH200 480GB"), std::pair("Jetson AGX Orin", "Orin (nvgpu)")}) {
+    EXPECT_EQ(place(name, "").gpus[0].name, model);
+    EXPECT_EQ(std::get<GpuAnswer>(answer_gpu(at("", ""), name).value()).model->name, model);
+  }
+  EXPECT_THAT(place("rtx4090", "").gpus[0].meant, SizeIs(1)) << "a whole name means no other";
+  EXPECT_GE(place("H100", "").gpus[0].meant.size(), 4U);
+}
+
+TEST_F(Compatibility, AnotherMakersGpuIsRefusedByTheMakersName) {
+  constexpr std::string_view kRefusal = "gpuwarden judges NVIDIA GPUs only; MI300X is AMD's";
+  EXPECT_EQ(answer_gpu(at("", ""), "MI300X").error().message, kRefusal);
+  EXPECT_EQ(gpus_named({"H100, MI300X"}, known()).error().message, kRefusal);
+  EXPECT_THAT(gpus_named({"RTX 4O90"}, known()).error().hint, HasSubstr("RTX 4090"));
 }
 
 TEST_F(Compatibility, ADriverThatDoesNotServeTheGpuIsToldAndTheFrameworksAreForOneThatDoes) {
@@ -160,6 +292,129 @@ TEST_F(Compatibility, TheMatrixJudgesEveryGpuOfThePlaceOnce) {
   EXPECT_FALSE(answer.positive);
 }
 
+TEST_F(Compatibility, TheMatrixNamesNoDriverWhereThatCudaHasLeftTheGpu) {
+  const MatrixAnswer answer = answer_matrix(at("V100 32GB,T4", "580.65.06"), Version{13, 0}, "");
+  EXPECT_FALSE(answer.positive);
+  ASSERT_GE(answer.rows.size(), 2U);
+  EXPECT_TRUE(answer.rows.front().dropped);
+  EXPECT_FALSE(answer.rows.front().needs.required);
+  EXPECT_FALSE(answer.rows.front().needs.optimal);
+  EXPECT_FALSE(answer.rows.front().standing);
+  EXPECT_FALSE(answer.rows.back().dropped);
+  EXPECT_EQ(answer.rows.back().needs.required, Version{580});
+  EXPECT_FALSE(answer_matrix(at("V100 32GB", ""), Version{12, 9}, "").rows[0].dropped) << "its last";
+  EXPECT_FALSE(answer_matrix(at("RTX 5090", ""), Version{12, 4}, "").rows[0].dropped) << "older than the GPU: by PTX";
+  EXPECT_FALSE(answer_matrix(at("V100 32GB", ""), {}, "").rows[0].dropped) << "the newest PyTorch that has it";
+}
+
+TEST_F(Compatibility, AWheelWithoutTheGpuNeedsNothing) {
+  for (const char* version : {"2.5.1", "2.5.0", "2.99.0"}) {
+    const TorchAnswer answer = answer_torch(at("Tesla K80", "390.77"), {"torch", version, "cpu"});
+    EXPECT_TRUE(answer.positive) << version;
+    EXPECT_FALSE(answer.uses_gpu);
+    EXPECT_FALSE(answer.min_driver);
+    EXPECT_FALSE(answer.instead);
+    EXPECT_FALSE(answer.chosen);
+  }
+  EXPECT_FALSE(answer_torch(at("", ""), {"torch", "2.5.1", "cpu.cxx11.abi"}).uses_gpu);
+  EXPECT_TRUE(answer_torch(at("", ""), {"torch", "2.5.1", {}}).uses_gpu);
+  EXPECT_TRUE(answer_torch(at("", ""), {"torch", "2.5.1", "cpufoo"}).uses_gpu) << "no such build";
+}
+
+TEST_F(Compatibility, ADateIsThatOfThePatchThatIsAskedFor) {
+  EXPECT_EQ(answer_torch(at("", ""), {"torch", "2.9.1", {}}).wheels[0].build.released, "2025-11");
+  EXPECT_EQ(answer_torch(at("", ""), {"torch", "2.9.0", {}}).wheels[0].build.released, "");
+  EXPECT_EQ(answer_torch(at("", ""), {"torch", "2.8.1", {}}).wheels[0].build.released, "");
+  EXPECT_EQ(answer_torch(at("", ""), {"torch", "2.9", {}}).wheels[0].build.released, "2025-11");
+}
+
+TEST_F(Compatibility, MissingKernelsAreToldBeforeAnOldDriver) {
+  const TorchAnswer both = answer_torch(at("V100", "550.54.15"), {"torch", "2.11.0", "cu130"});
+  EXPECT_EQ(both.wheels[*both.chosen].fit, WheelFit::no_code_for_gpu) << "a newer driver would not help";
+  const VllmAnswer vllm = answer_vllm(at("V100", "470.82.01"), "0.25.0");
+  EXPECT_THAT(vllm.obstacle.value_or(""), HasSubstr("compute capability 7.0"));
+  const VllmAnswer blackwell = answer_vllm(at("RTX 5090", "470.82.01"), "0.7.3");
+  EXPECT_THAT(blackwell.obstacle.value_or(""), HasSubstr("has no code for the GPU"));
+}
+
+facts::Snapshot report_of_torch(std::string gpu, std::string version, std::string cuda) {
+  facts::Snapshot report = testing::fleet(1);
+  report.gpus[0].gpu.name = std::move(gpu);
+  report.gpus[0].gpu.compute_capability.reset();
+  report.gpus[0].gpu.pci_device_id.reset();
+  report.driver_version = "470.82.01";
+  facts::PythonEnvironment python;
+  python.torch_cuda = std::move(cuda);
+  python.packages.push_back({.name = "torch", .version = std::move(version)});
+  report.environment.emplace().pythons.push_back(std::move(python));
+  return report;
+}
+
+TEST(CompatPlace, AnInstalledTorchWithoutKernelsIsToldBeforeItsDriver) {
+  const Place place = place_of(report_of_torch("NVIDIA GeForce RTX 5090", "2.5.1+cu121", "12.1"), known());
+  ASSERT_THAT(place.torches, SizeIs(1));
+  EXPECT_EQ(place.torches[0].cuda, "12.1");
+  const MachineAnswer answer = answer_machine({known(), place, kWhen});
+  ASSERT_THAT(answer.obstacles, SizeIs(2));
+  EXPECT_EQ(answer.obstacles[0].why,
+            "the PyTorch that is installed (2.5.1+cu121, CUDA 12.1) has no code for it (sm_120)");
+  EXPECT_THAT(answer.obstacles[1].why, HasSubstr("570.86.16 or newer"));
+  const Place fine = place_of(report_of_torch("NVIDIA A100-SXM4-80GB", "2.5.1+cu121", "12.1"), known());
+  EXPECT_THAT(answer_machine({known(), fine, kWhen}).obstacles, IsEmpty());
+  const Place unknown = place_of(report_of_torch("NVIDIA GeForce RTX 5090", "2.5.0a0+nv24", ""), known());
+  EXPECT_THAT(answer_machine({known(), unknown, kWhen}).obstacles, SizeIs(1)) << "what it was built for is not known";
+}
+
+TEST(CompatPlace, CudaIsWhatTheMachineSays) {
+  facts::Snapshot machine = testing::fleet(1);
+  machine.cuda_driver_version = "12.9";
+  EXPECT_EQ(place_of(machine, known()).cuda, "12.9");
+}
+
+ComponentAnswer component(const Asked& asked, const std::string& name, const std::string& version = "") {
+  return answer_component(asked, name, version).value();
+}
+
+TEST_F(Compatibility, APackageIsJudgedByTheGpu) {
+  const ComponentAnswer turing = component(at("T4", ""), "flash-attn");
+  EXPECT_FALSE(turing.positive);
+  EXPECT_EQ(turing.obstacle, "Tesla T4 has compute capability 7.5");
+  EXPECT_EQ(turing.needs->min_capability, 80);
+  EXPECT_THAT(turing.sources, Contains(HasSubstr("as of ")));
+  EXPECT_EQ(component(at("A100", ""), "flash-attn").obstacle, "");
+  EXPECT_EQ(component(at("H100", ""), "flash-attn-3").obstacle, "");
+  EXPECT_FALSE(component(at("A100", ""), "flash-attn-3").positive);
+  EXPECT_FALSE(component(at("B200", ""), "flash-attn-3").positive) << "for Hopper alone";
+  EXPECT_EQ(component(at("B200", ""), "flash-attn-4").obstacle, "");
+  EXPECT_FALSE(component(at("RTX 5090", ""), "flash-attn-4").positive);
+  EXPECT_FALSE(component(at("M40", ""), "bitsandbytes", "0.48").positive);
+  EXPECT_EQ(component(at("M40", ""), "bitsandbytes").needs->last, (Version{0, 47, 99})) << "the newest that runs";
+  EXPECT_FALSE(component(at("V100", ""), "xformers", "0.0.31").positive);
+  EXPECT_FALSE(component(at("T4", ""), "triton", "3.2").positive);
+  EXPECT_EQ(component(at("T4", ""), "triton", "2.1").obstacle, "");
+  EXPECT_FALSE(component(at("K80", ""), "jax").positive);
+  EXPECT_EQ(component(at("K80", ""), "tensorflow").needs->last, (Version{2, 14, 99})) << "the last with CUDA 11";
+  EXPECT_FALSE(component(at("K80", ""), "tensorflow", "2.15").positive);
+  EXPECT_THAT(component(at("A100", "470.82.01"), "jax").obstacle.value_or(""), HasSubstr("older than 525.60.13"));
+}
+
+TEST_F(Compatibility, APackageOfWhichNoFigureIsKnownIsNotJudged) {
+  const ComponentAnswer prose = component(at("T4", ""), "cudnn");
+  EXPECT_TRUE(prose.positive);
+  EXPECT_FALSE(prose.obstacle);
+  EXPECT_THAT(prose.not_judged, HasSubstr("is not in this knowledge base"));
+  EXPECT_THAT(component(at("T4", ""), "deepspeed").not_judged, HasSubstr("its PyTorch serves"));
+  EXPECT_THAT(component(at("T4", ""), "transformers").not_judged, HasSubstr("gpuwarden compat torch"));
+  EXPECT_THAT(component(at("T4", ""), "lightgbm").not_judged, HasSubstr("for which GPUs it has code"));
+  EXPECT_THAT(component(at("Orin", ""), "bitsandbytes").not_judged, HasSubstr("JetPack"));
+  EXPECT_TRUE(component(at("", ""), "flash-attn").not_judged.empty()) << "no place";
+  const ComponentAnswer old = component(at("T4", ""), "bitsandbytes", "0.30");
+  EXPECT_FALSE(old.known);
+  EXPECT_FALSE(old.positive);
+  EXPECT_TRUE(old.not_judged.empty()) << "there is nothing to judge";
+  EXPECT_FALSE(answer_component(at("T4", ""), "voodoo", ""));
+}
+
 TEST(CompatPlace, IsReadFromAMachinesFacts) {
   facts::Snapshot machine = testing::fleet(8);
   machine.driver_version = "550.54.15";
@@ -188,6 +443,8 @@ TEST(CompatQuestion, IsReadInManySpellings) {
   EXPECT_EQ(parse_question(known(), "train llama-3-8b")->kind, "job");
   EXPECT_FALSE(parse_question(known(), "xid many"));
   EXPECT_FALSE(parse_question(known(), "torch==new"));
+  EXPECT_EQ(parse_question(known(), "flash-attn==3")->purpose->package->name, "flash-attn-3");
+  EXPECT_EQ(parse_question(known(), "flash_attn 2.8.3")->purpose->package->name, "flash-attn");
 }
 
 }  // namespace

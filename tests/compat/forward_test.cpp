@@ -100,6 +100,52 @@ TEST(ArmBoards, OrinIsSentToNvidiasBuildsForJetPack) {
   EXPECT_THAT(std::string(orin.frameworks.board->builds), HasSubstr("pypi.jetson-ai-lab.io"));
 }
 
+TEST(ArmBoards, OrinHasOneAnswerHoweverItIsAsked) {
+  const std::string builds(gpu("Orin").frameworks.board->builds);
+  EXPECT_THAT(builds, HasSubstr("no kernels for sm_87"));
+  for (const std::string name : {"Orin", "Jetson AGX Orin", "Jetson Orin Nano"}) {
+    const Place place = named(name, "");
+    const Asked asked{shipped(), place, kThen};
+    const auto newest = answer_torch(asked, {.name = "torch", .version = {}, .build = {}});
+    EXPECT_TRUE(newest.positive) << name;
+    EXPECT_TRUE(std::ranges::none_of(newest.all, [](const Wheel& one) { return knowledge::is_fit(*one.fit); })) << name;
+    EXPECT_EQ(newest.instead.value().other_builds, builds);
+    EXPECT_EQ(newest.instead->torch, nullptr);
+    const auto old = answer_torch(asked, {.name = "torch", .version = "2.5.1", .build = {}});
+    EXPECT_FALSE(old.positive);
+    EXPECT_EQ(old.instead.value().other_builds, builds) << "a release of which no wheel for aarch64 is known";
+    const auto release = answer_torch(asked, {.name = "torch", .version = "2.9.1", .build = {}});
+    EXPECT_FALSE(release.positive);
+    EXPECT_EQ(release.wheels[release.chosen.value()].fit, knowledge::WheelFit::no_code_for_gpu);
+    EXPECT_EQ(release.instead.value().other_builds, builds);
+    const auto vllm = answer_vllm(asked, std::nullopt);
+    EXPECT_TRUE(vllm.positive);
+    EXPECT_EQ(vllm.row, nullptr);
+    EXPECT_EQ(vllm.instead.value().other_builds, builds);
+    EXPECT_FALSE(answer_vllm(asked, "0.29.0").positive);
+    EXPECT_EQ(answer_machine(asked).recommended.value().other_builds, builds);
+  }
+  const Place nowhere{.gpus = {}, .driver = {}, .origin = "named"};
+  EXPECT_EQ(answer_architecture({shipped(), nowhere, kThen}, 87).frameworks.value().board->builds, builds);
+}
+
+TEST(ArmBoards, ThorHasOneAnswerHoweverItIsAsked) {
+  const auto thor = gpu("Jetson AGX Thor").frameworks;
+  const Place place = named("Thor", "");
+  const Asked asked{shipped(), place, kThen};
+  const auto newest = answer_torch(asked, {.name = "torch", .version = {}, .build = {}});
+  EXPECT_EQ(newest.instead.value().torch, thor.newest_torch);
+  EXPECT_EQ(newest.instead->vllm, thor.newest_vllm);
+  EXPECT_TRUE(newest.instead->other_builds.empty());
+  EXPECT_EQ(answer_vllm(asked, std::nullopt).row, thor.newest_vllm);
+}
+
+TEST(ArmBoards, AJetsonsDriverIsNoneToChoose) {
+  EXPECT_FALSE(gpu("Orin").needs.recommended);
+  EXPECT_FALSE(gpu("Thor").needs.recommended);
+  EXPECT_TRUE(gpu("GH200").needs.recommended);
+}
+
 TEST(ArmBoards, GraceServersAreJudgedByTheTableOfTheirProcessor) {
   for (const std::string words : {"GH200", "GB200", "GB300", "GB10"}) {
     const auto answer = gpu(words);

@@ -93,6 +93,47 @@ TEST(CompatJson, AGpusAnswerHasTheFiguresOfItsRow) {
     EXPECT_TRUE(json.contains(key)) << key;
 }
 
+TEST(CompatJson, WhereBuildsComeFromInsteadIsOneTextForEveryQuestion) {
+  const Json builds = Asking("Orin").json["answer"]["other_builds"];
+  ASSERT_TRUE(builds.is_string());
+  for (const char* question : {"", "torch", "torch==2.5.1", "torch==2.9.1", "vllm", "vllm==0.29"}) {
+    const Asking asking(question, "Jetson AGX Orin");
+    EXPECT_EQ(asking.json["answer"]["recommended"]["other_builds"], builds) << question;
+    EXPECT_EQ(asking.json["answer"]["recommended"]["torch"], nullptr) << question;
+  }
+  EXPECT_EQ(Asking("torch", "H100").json["answer"]["recommended"]["other_builds"], nullptr);
+}
+
+TEST(CompatJson, AWheelWithoutTheGpuHasACommandAndNoDriver) {
+  const Json cpu = Asking("torch==2.5.1+cpu", "T4", "470.82.01").json["answer"];
+  EXPECT_EQ(cpu["uses_gpu"], false);
+  EXPECT_EQ(cpu["min_driver"], nullptr);
+  EXPECT_THAT(cpu["wheels"], SizeIs(0));
+  EXPECT_EQ(cpu["command"], "pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cpu");
+  EXPECT_EQ(Asking("torch==2.5.1").json["answer"]["uses_gpu"], true);
+  EXPECT_EQ(Asking("torch==2.9.0").json["answer"]["released"], nullptr) << "2.9.1 is of 2025-11";
+}
+
+TEST(CompatJson, APackageHasItsNeedsAndHowItDoesHere) {
+  const Json turing = Asking("flash-attn", "T4").json["answer"];
+  EXPECT_EQ(turing["needs"]["min_compute_capability"], "8.0");
+  EXPECT_EQ(turing["needs"]["max_compute_capability"], nullptr);
+  EXPECT_EQ(turing["here"]["runs"], false);
+  EXPECT_EQ(Asking("flash-attn==3", "H100").json["answer"]["needs"]["max_compute_capability"], "9.0");
+  EXPECT_EQ(Asking("jax", "A100", "580.65.06").json["answer"]["needs"]["min_driver"], "525.60.13");
+  EXPECT_EQ(Asking("jax", "A100", "580.65.06").json["answer"]["here"]["runs"], true);
+  EXPECT_EQ(Asking("cudnn", "T4").json["answer"]["here"]["runs"], nullptr);
+  EXPECT_EQ(Asking("cudnn").json["answer"]["here"], nullptr);
+}
+
+TEST(CompatJson, TheMatrixHasNoDriverForADroppedGeneration) {
+  const Place place{.gpus = gpus_named({"V100 32GB"}, tables()).value(), .driver = Version{580}, .origin = ""};
+  const Json row = to_json(answer_matrix({tables(), place, kToday}, Version{13, 0}, ""))["matrix"][0];
+  EXPECT_EQ(row["runs"], "not at all");
+  for (const char* key : {"required", "recommended", "optimal", "standing"}) EXPECT_EQ(row[key], nullptr) << key;
+  EXPECT_EQ(row["last_branch"], 580);
+}
+
 TEST(CompatJson, TheOthersHaveTheirKeys) {
   const Json xid = to_json(answer_xid(tables(), 79));
   EXPECT_EQ(xid["known"], true);

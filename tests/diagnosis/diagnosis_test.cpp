@@ -9,10 +9,14 @@
 namespace gpuwarden::diagnosis {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr const char* kOutOfMemory =
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB "
@@ -49,6 +53,66 @@ TEST(Diagnosis, GivesTheCauseWithItsNumbersEvidenceAndFix) {
   EXPECT_FALSE(cause.fix.empty());
   EXPECT_FALSE(cause.confirm.empty());
   EXPECT_THAT(cause.link, HasSubstr("https://"));
+}
+
+TEST(Diagnosis, ARecordedRepairOfMemoryStopsNoWorkWhereNoErrorIsBesideIt) {
+  for (const char* line :
+       {"NVRM: Xid (PCI:0000:3b:00): 63, pid=1, Row Remapper: New row marked for remapping, reset gpu to activate.\n",
+        "NVRM: Xid (PCI:0000:3b:00): 63, Dynamic Page Retirement: New retired page, reload the driver to "
+        "activate.\n",
+        "node health: XID 63 on gpu-3\n", "GPU 4 had memory errors and row remappings are pending\n"}) {
+    const Diagnosis diagnosis = diagnose_text(line, "kern.log");
+    ASSERT_EQ(first_cause(diagnosis), "ecc_error");
+    const std::vector<std::string>& fix = diagnosis.causes.front().fix;
+    ASSERT_FALSE(fix.empty());
+    EXPECT_THAT(fix.front(), StartsWith("If no Xid 48, 64, 94 or 95 is beside it")) << line;
+    EXPECT_THAT(fix, Contains(AllOf(StartsWith("If one is"), HasSubstr("last checkpoint")))) << line;
+    EXPECT_THAT(fix, Not(Contains(AnyOf(StartsWith("Drain"), StartsWith("Restart"))))) << line;
+  }
+}
+
+TEST(Diagnosis, ARepairBesideAnErrorOfMemoryAsksForTheCheckpoint) {
+  const std::string kernel = "NVRM: Xid (PCI:0000:3b:00): ";
+  const std::string repair = kernel + "63, pid=1, Row Remapper: New row marked for remapping, reset gpu to activate.\n";
+  for (const std::string& text :
+       {kernel + "64, pid=1, Row Remapper Error: x\n", repair + kernel + "64, pid=1, Row Remapper Error: x\n",
+        repair + kernel + "94, pid=6221, Contained: SM (0x1). RST: No, D-RST: No\n",
+        std::string("the node shows XID 63, XID 48\n"), std::string("dmesg has Xid 48 and then Xid 63\n"),
+        std::string("dmesg has Xid 63 and 95\n"), repair + "node health: XID 94 on gpu-3\n",
+        repair + "Detected 2 volatile double-bit ECC error(s) in GPU 5.\n",
+        repair + "GPU had an uncontained error (XID 95)\n"}) {
+    const Diagnosis diagnosis = diagnose_text(text, "kern.log");
+    ASSERT_EQ(first_cause(diagnosis), "ecc_error") << text;
+    const std::vector<std::string>& fix = diagnosis.causes.front().fix;
+    EXPECT_THAT(fix.front(), StartsWith("Drain the node")) << text;
+    EXPECT_THAT(fix, Contains(StartsWith("Restart the job from its last checkpoint"))) << text;
+  }
+}
+
+TEST(Diagnosis, AQuotedRepairStaysWhereAnErrorOfMemoryIsOnlySpokenOf) {
+  EXPECT_EQ(diagnosed("node health: XID 63 on gpu-3\nSee Xid 48 in the manual.\n"), "ecc_error");
+  EXPECT_EQ(diagnosed("Row Remapper: New row marked for remapping.\nSee Xid 48 in the manual.\n"), "ecc_error");
+}
+
+TEST(Diagnosis, StepsAreThoseOfThePlatformThatTheLogTells) {
+  const std::string failure =
+      "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
+      "driver is installed and running.\n";
+  const auto steps = [&](const std::string& before) {
+    const Diagnosis diagnosis = diagnose_text(before + failure, "run.log");
+    std::string all;
+    for (const Cause& cause : diagnosis.causes) {
+      for (const auto* list : {&cause.fix, &cause.confirm}) {
+        for (const std::string& step : *list) all += step + "\n";
+      }
+    }
+    return all;
+  };
+  EXPECT_THAT(steps(""), HasSubstr("modprobe"));
+  const std::string wsl = steps("Platform: Linux-5.15.153.1-microsoft-standard-WSL2-x86_64-with-glibc2.35\n");
+  EXPECT_THAT(wsl, HasSubstr("Windows"));
+  EXPECT_THAT(wsl, Not(HasSubstr("modprobe")));
+  EXPECT_THAT(steps("OS: Microsoft Windows 11 Pro\n"), Not(HasSubstr("modprobe")));
 }
 
 TEST(Diagnosis, TheRankThatRanOutOfMemoryIsTheCauseOfTheOthersTimeout) {
@@ -154,6 +218,24 @@ TEST(Diagnosis, ACodeThatDecidesIsNotLostAmongItsLookAlikes) {
   log += "XidCriticalError: Xid=79 on Device=GPU-0; marking device as unhealthy.\n";
   reader.feed(log);
   EXPECT_EQ(first_cause(diagnose(reader.finish())), "fell_off_bus");
+}
+
+TEST(Diagnosis, GivesTheExactStepWhereOneFormHasIt) {
+  const auto first_step = [](const char* line) {
+    const Diagnosis diagnosis = diagnose_text(std::string(line) + "\n", "run.log");
+    return diagnosis.causes.empty() || diagnosis.causes[0].fix.empty()
+               ? std::string("none")
+               : diagnosis.causes[0].id + ": " + diagnosis.causes[0].fix[0];
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(first_step("RuntimeError: operator torchvision::nms does not exist"),
+              HasSubstr("abi_undefined_symbol: pip install --force-reinstall torch torchvision"));
+  EXPECT_THAT(first_step("error: libdevice not found at ./libdevice.10.bc"), HasSubstr("nvidia-cuda-nvcc"));
+  EXPECT_THAT(first_step("/usr/bin/ld: cannot find -lcuda: No such file or directory"), HasSubstr("lib64/stubs"));
+  EXPECT_THAT(first_step("warning: not compiled with GPU offload support, --gpu-layers option will be ignored"),
+              HasSubstr("GGML_CUDA=ON"));
+  EXPECT_THAT(first_step("[h264_nvenc @ 0x55d] OpenEncodeSessionEx failed: out of memory (10): (no details)"),
+              HasSubstr("device_busy: Run fewer encodes at once"));
 }
 
 }  // namespace

@@ -157,6 +157,7 @@ TEST(Rules, EachPatternCompiles) {
     RE2::Options quiet;
     quiet.set_log_errors(false);
     EXPECT_TRUE(RE2(re2::StringPiece(rule.pattern.data(), rule.pattern.size()), quiet).ok()) << rule.id;
+    EXPECT_TRUE(RE2(re2::StringPiece(rule.reject.data(), rule.reject.size()), quiet).ok()) << rule.id << ": reject";
     for (const std::string_view extract : rule.extract)
       EXPECT_TRUE(RE2(re2::StringPiece(extract.data(), extract.size()), quiet).ok()) << rule.id << ": " << extract;
   }
@@ -202,6 +203,16 @@ TEST(Causes, EachIsNamedByARule) {
                                            [&](const DiagnosisRule& rule) { return rule.cause == cause.id; });
     const bool from_numbers = cause.id == "oom_leak" || cause.id == "oom_other_process";
     EXPECT_TRUE(named || from_numbers) << cause.id;
+  }
+}
+
+TEST(Rules, AreNotWokenByAPieceOfALongerFormThatOrdinaryLinesHave) {
+  // "dataloader worker was killed", "expected sm_90": the longer form tells more than its commonest word.
+  for (const auto& rule : knowledge::diagnosis_rules()) {
+    for (const std::string_view literal : rule.literals) {
+      for (const std::string_view word : {"loader", "expect", "failed", " build", " match"})
+        EXPECT_NE(literal, word) << rule.id;
+    }
   }
 }
 

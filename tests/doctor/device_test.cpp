@@ -33,9 +33,9 @@ void divide(Snapshot& machine) {
   for (auto& record : machine.gpus) record.mig_devices.emplace_back();
 }
 
-void use_b300(Snapshot& machine, std::string_view driver) {
+void use_gb300(Snapshot& machine, std::string_view driver) {
   remove_cuda_software(machine);
-  use_gpus(machine, "NVIDIA B300 SXM6 AC", {10, 3});
+  use_gpus(machine, "NVIDIA GB300", {10, 3});
   use_driver(machine, driver);
   divide(machine);
 }
@@ -88,8 +88,8 @@ constexpr auto kDeviceCases = std::to_array<Case>({
      [](Snapshot& m) { m.gpus[0].gpu.compute_mode = facts::ComputeMode::shared; }, "one process at a time"},
     {"mig-change-pending", [](Snapshot& m) { m.gpus[0].gpu.mig_pending = true; }, divide, "MIG will be on"},
     {"mig-without-instances", turn_mig_on, divide, "GPUs 0-3 have no instances"},
-    {"mig-driver-too-old", [](Snapshot& m) { use_b300(m, "580.65.06"); }, [](Snapshot& m) { use_b300(m, "580.82.07"); },
-     "580.82.07"},
+    {"mig-driver-too-old", [](Snapshot& m) { use_gb300(m, "580.82.07"); },
+     [](Snapshot& m) { use_gb300(m, "595.58.03"); }, "595.58.03"},
     {"persistence-off",
      [](Snapshot& m) {
        m.gpus[0].gpu.persistence = false;
@@ -146,8 +146,10 @@ TEST(DeviceChecks, MigOfGraceHopperIsNotThatOfH200) {
   use_driver(machine, "535.129.03");
   divide(machine);
   EXPECT_FALSE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
-  use_gpus(machine, "NVIDIA H200 NVL", {9, 0});
-  EXPECT_TRUE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
+  for (const char* name : {"NVIDIA H200 NVL", "nvidia h200-nvl"}) {
+    use_gpus(machine, name, {9, 0});
+    EXPECT_TRUE(found_in(machine).contains("mig-driver-too-old")) << found_in(machine);
+  }
 }
 
 TEST(DeviceChecks, MigOfWorkstationGpusHasMinimaToo) {

@@ -131,7 +131,7 @@ constexpr auto kDriverCases = std::to_array<Case>({
     {"module-open-on-old-gpu", [](Snapshot& m) { put_in_v100(m, "580.105.08", ModuleFlavour::open); },
      [](Snapshot& m) { put_in_v100(m, "580.105.08", ModuleFlavour::proprietary); }, "V100"},
     {"driver-too-old-for-gpu", [](Snapshot& m) { use_b200(m, "550.54.15", ModuleFlavour::open); },
-     [](Snapshot& m) { use_b200(m, "570.86.15", ModuleFlavour::open); }, "which came with 570"},
+     [](Snapshot& m) { use_b200(m, "570.86.15", ModuleFlavour::open); }, "which came with branch 570"},
     {"driver-dropped-gpu", [](Snapshot& m) { put_in_v100(m, "595.58.03", ModuleFlavour::proprietary); },
      [](Snapshot& m) { put_in_v100(m, "580.65.06", ModuleFlavour::proprietary); }, "580 is the last that does"},
     {"driver-end-of-life", [](Snapshot& m) { use_bare_driver(m, "545.23.08"); },
@@ -257,6 +257,16 @@ TEST(DriverChecks, NewerGpusGetTheOpenModule) {
   EXPECT_EQ(fixes_of(machine), "gpuwarden driver plan\nsudo reboot") << "Debian's own module is the proprietary one";
 }
 
+TEST(DriverChecks, ADriverBeforeTheGpuIsToldTheReleaseOfItsOwnBranch) {
+  Snapshot machine = healthy_machine();
+  machine.gpus[0].gpu.name = "NVIDIA GeForce RTX 4060";
+  machine.gpus[0].gpu.pci_device_id.reset();
+  use_driver(machine, "535.54.03");
+  EXPECT_TRUE(titles_of(machine).contains(
+      "driver 535.54.03 is older than GPU 0 (NVIDIA GeForce RTX 4060), which came with 535.86.05 of R535"))
+      << titles_of(machine);
+}
+
 TEST(DriverChecks, AnOldDriverIsReplacedByABranchThatStillGetsFixes) {
   Snapshot machine = healthy_machine();
   remove_cuda_software(machine);
@@ -266,6 +276,18 @@ TEST(DriverChecks, AnOldDriverIsReplacedByABranchThatStillGetsFixes) {
   const std::string fixes = fixes_of(machine);
   EXPECT_TRUE(fixes.contains("sudo apt install nvidia-driver-580-open")) << fixes;
   EXPECT_FALSE(fixes.contains("520")) << fixes;
+}
+
+TEST(DriverChecks, ABranchThatIsOverIsToldWhateverTimeAReportTells) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  use_driver(machine, "550.54.15");  // its end: June 2025
+  EXPECT_EQ(found_in(machine), "driver-end-of-life") << "a report without a time";
+  machine.taken_at = std::chrono::sys_days{std::chrono::year(2024) / 6 / 1};
+  EXPECT_EQ(found_in(machine), "driver-end-of-life") << "an old one";
+  EXPECT_EQ(fixes_of(machine), "gpuwarden driver plan --branch 580");
+  machine.taken_at = std::chrono::sys_days{std::chrono::year(2027) / 1 / 1};
+  EXPECT_EQ(found_in(machine), "driver-end-of-life") << "one of today";
 }
 
 TEST(DriverChecks, GraceHopperNeedsTheOpenModuleThoughHopperDoesNot) {

@@ -95,9 +95,24 @@ TEST(FaultChecks, ARemappedRowIsNoProgramsBug) {
   const auto found = examined(machine);
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_THAT(found.findings[0].why, HasSubstr("no program was stopped"));
-  EXPECT_THAT(found.findings[0].fix[0], HasSubstr("nothing needs to be done"));
+  EXPECT_THAT(found.findings[0].fix[0], HasSubstr("go on: the row is replaced when the GPU is reset"));
   add_fault(machine, "xid", 13, "Graphics Exception");
   EXPECT_THAT(examined(machine).findings[0].why + examined(machine).findings[1].why, HasSubstr("its own bug"));
+}
+
+TEST(FaultChecks, BadMemoryOfOlderGpusIsRetiredInPages) {
+  for (const std::uint32_t code : {48U, 63U, 64U}) {
+    Snapshot machine = healthy_machine();
+    remove_cuda_software(machine);
+    use_v100(machine);
+    add_fault(machine, "xid", code, "x");
+    EXPECT_THAT(fixes_of(machine) + titles_of(machine), HasSubstr("page")) << code;
+    EXPECT_THAT(fixes_of(machine) + titles_of(machine), ::testing::Not(::testing::ContainsRegex("[Rr]emap|the row")));
+  }
+  Snapshot told;  // of which GPU a line of the kernel's log speaks, its own words tell
+  told.kernel_faults.emplace();
+  add_fault(told, "xid", 63, "Dynamic Page Retirement: New retired page, reload the driver to activate. (0x1)");
+  EXPECT_THAT(fixes_of(told), HasSubstr("the page is set aside when the driver is loaded anew"));
 }
 
 TEST(FaultChecks, ARecoveryActionIsTheConsequenceOfAnotherXidOfThatGpu) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <tuple>
+#include <utility>
 
 #include "doctor/machines.hpp"
 
@@ -83,7 +85,7 @@ constexpr auto kFrameworkCases = std::to_array<Case>({
     {"numpy-too-new-for-torch", [](Snapshot& m) { use_old_torch(m, "2.0.1"); },
      [](Snapshot& m) { use_old_torch(m, "1.26.4"); }, "NumPy 2.0.1"},
     {"torch-companions-differ", [](Snapshot& m) { set_package(m, "torchvision", "0.23.0"); },
-     [](Snapshot& m) { set_package(m, "torchvision", "0.24.0"); }, "torchvision 0.23 (needs 0.24)"},
+     [](Snapshot& m) { set_package(m, "torchvision", "0.24.0"); }, "torchvision 0.23.0 (made for PyTorch 2.8)"},
     {"python-not-served-by-torch", [](Snapshot& m) { python(m).version = "3.8.10"; },
      [](Snapshot& m) { python(m).version = "3.10.12"; }, "this is 3.8"},
     {"cuda-libraries-of-two-releases", [](Snapshot& m) { add_package(m, "nvidia-cublas-cu11", "11.11.3.6"); },
@@ -116,7 +118,7 @@ TEST(FrameworkChecks, ATorchThatRunsByCudaCompatIsNoError) {
   use_driver(machine, "550.54.15");
   python(machine).cuda_available = true;
   const auto found = examined(machine);
-  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found_in(machine), "driver-end-of-life torch-needs-newer-driver");
   EXPECT_EQ(found.worst, doctor::Severity::info) << found.findings[0].title;
 }
 
@@ -128,6 +130,41 @@ TEST(FrameworkChecks, ACompanionForAnotherCudaDoesNotGoWithPyTorch) {
   EXPECT_EQ(found.findings[0].id, "torch-companions-differ");
   EXPECT_TRUE(found.findings[0].title.contains("torchvision 0.24.1+cu126 (PyTorch is built for cu130)"))
       << found.findings[0].title;
+}
+
+TEST(FrameworkChecks, EachCompanionOfAnotherPyTorchIsNamedWithTheStep) {
+  for (const auto& [package, version, says] :
+       {std::tuple{"torchaudio", "2.5.1", "torchaudio 2.5.1 (made for PyTorch 2.5)"},
+        {"torchaudio", "2.8.0+cu128", "torchaudio 2.8.0+cu128 (made for PyTorch 2.8)"},
+        {"torchaudio", "2.11.1", "torchaudio 2.11.1 (made for PyTorch 2.11 or newer)"},
+        {"xformers", "0.0.28.post3", "xformers 0.0.28.post3 (made for PyTorch 2.5.1)"},
+        {"xformers", "0.0.34", "xformers 0.0.34 (made for PyTorch 2.10.0 or newer)"},
+        {"xformers", "0.0.33.post2+cu128", "xformers 0.0.33.post2+cu128 (PyTorch is built for cu130)"},
+        {"torchaudio", "2.9.1+cu118", "torchaudio 2.9.1+cu118 (PyTorch is built for cu130)"}}) {
+    Snapshot machine = healthy_machine();
+    add_package(machine, package, version);
+    EXPECT_EQ(found_in(machine), "torch-companions-differ") << package << version;
+    EXPECT_TRUE(titles_of(machine).contains(says)) << titles_of(machine);
+    EXPECT_TRUE(fixes_of(machine).contains("'torch==2.9.1'") || fixes_of(machine).contains("torch==2.9.1"));
+    EXPECT_TRUE(fixes_of(machine).contains(package)) << fixes_of(machine);
+  }
+  for (const auto& [package, version] : {std::pair{"torchaudio", "2.9.1"},
+                                         {"torchaudio", "2.11.0"},
+                                         {"xformers", "0.0.33.post2"},
+                                         {"xformers", "0.0.99"}}) {
+    Snapshot machine = healthy_machine();
+    add_package(machine, package, version);
+    EXPECT_EQ(found_in(machine), "") << package << version;
+  }
+}
+
+TEST(FrameworkChecks, ACompanionWithoutAReleaseForThePyTorchIsInstalledAnewAllTheSame) {
+  Snapshot machine = healthy_machine();
+  remove_toolkits(machine);
+  use_torch(machine, "2.11.0+cu128", "12.8", "0.26.0");
+  add_package(machine, "torchaudio", "2.5.1");
+  EXPECT_TRUE(titles_of(machine).contains("torchaudio 2.5.1 (made for PyTorch 2.5)")) << titles_of(machine);
+  EXPECT_TRUE(fixes_of(machine).contains("whl/cu128 torchvision torchaudio")) << fixes_of(machine);
 }
 
 TEST(FrameworkChecks, AnImportThatMissesTorchvisionsOperatorsIsACompanionOfAnotherPyTorch) {

@@ -2,6 +2,7 @@
 // Each check of a GPU's memory, heat, clocks and link: what makes it speak alone, and what only nearly does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "doctor/machines.hpp"
@@ -76,6 +77,20 @@ std::span<const Case> health_cases() { return kHealthCases; }
 namespace {
 
 TEST(HealthChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(health_cases()); }
+
+TEST(HealthChecks, MemoryIsLookedAtInTheSectionOfItsGeneration) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  machine.gpus[3].sample.ecc_uncorrected_volatile = Count(2);
+  EXPECT_TRUE(fixes_of(machine).contains("-d ECC,ROW_REMAPPER ")) << fixes_of(machine);
+  use_v100(machine);
+  for (auto& record : machine.gpus) record.sample.ecc_uncorrected_volatile = Count(2);
+  EXPECT_TRUE(fixes_of(machine).contains("-d ECC,PAGE_RETIREMENT ")) << fixes_of(machine);
+  EXPECT_FALSE(fixes_of(machine).contains("ROW_REMAPPER")) << fixes_of(machine);
+  const auto findings = examined(machine).findings;
+  EXPECT_TRUE(std::ranges::any_of(
+      findings, [](const auto& finding) { return finding.link.contains("dynamic-page-retirement"); }));
+}
 
 TEST(HealthChecks, TheLinkOfAVirtualMachineIsItsHosts) {
   Snapshot machine = healthy_machine();

@@ -83,6 +83,20 @@ namespace {
 TEST(ReportedChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(reported_cases()); }
 TEST(PurposeChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(purpose_cases()); }
 
+TEST(PurposeChecks, AWheelWithoutTheGpuAsksNothing) { EXPECT_EQ(found_in(healthy_machine(), "torch==2.9.1+cpu"), ""); }
+
+TEST(PurposeChecks, KernelsForOneGenerationAreForNoLaterOne) {
+  Snapshot machine = healthy_machine();
+  remove_cuda_software(machine);
+  const auto spoken = [&](int major) {
+    for (auto& record : machine.gpus) record.gpu.compute_capability = facts::ComputeCapability{major, 0};
+    return found_in(machine, "flash-attn==3").contains("purpose-gpu-too-old");
+  };
+  EXPECT_TRUE(spoken(8));
+  EXPECT_FALSE(spoken(9));
+  EXPECT_TRUE(spoken(10));
+}
+
 TEST(ReportedChecks, EveryBuildComplaintIsOneFinding) {
   for (const auto& [kind, value] : {std::pair{"cuda_mismatch", "12.6"}, std::pair{"nvcc_arch_unknown", "89"},
                                     std::pair{"unsupported_host_compiler", ""}, std::pair{"host_compiler_missing", ""},

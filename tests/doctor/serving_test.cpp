@@ -110,7 +110,7 @@ constexpr auto kServingCases = std::to_array<Case>({
        add_package(m, "flash-attn", "1.0.9");
      },
      "flash-attn 2.8.3 needs Ampere"},
-    {"flashinfer-differs-from-torch", [](Snapshot& m) { add_package(m, "flashinfer", "0.2.1+cu124torch2.4"); },
+    {"extension-differs-from-torch", [](Snapshot& m) { add_package(m, "flashinfer", "0.2.1+cu124torch2.4"); },
      [](Snapshot& m) { add_package(m, "flashinfer", "0.5.0+cu130torch2.9"); }, "is built for PyTorch 2.4"},
     {"vllm-reads-no-mig-uuids",
      [](Snapshot& m) {
@@ -147,6 +147,19 @@ constexpr auto kServingCases = std::to_array<Case>({
 std::span<const Case> serving_cases() { return kServingCases; }
 
 namespace {
+
+TEST(ServingChecks, AnExtensionIsHeldAgainstThePyTorchAndCudaThatItsVersionNames) {
+  for (const auto& [name, version] : {std::pair{"flash-attn", "2.7.4.post1+cu12torch2.6cxx11abiFALSE"},
+                                      {"flashinfer-python", "0.5.0+cu126torch2.9"},
+                                      {"torch-scatter", "2.1.2+pt25cu124"}}) {
+    Snapshot machine = healthy_machine();
+    add_package(machine, name, version);
+    EXPECT_EQ(found_in(machine), "extension-differs-from-torch") << name;
+  }
+  Snapshot machine = healthy_machine();
+  add_package(machine, "flash-attn", "2.8.3+cu13torch2.9cxx11abiTRUE");
+  EXPECT_EQ(found_in(machine), "");
+}
 
 TEST(ServingChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(serving_cases()); }
 

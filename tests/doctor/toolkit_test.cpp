@@ -146,7 +146,7 @@ TEST(ToolkitChecks, CudaCompatLetsANewerToolkitRun) {
   use_toolkit(machine, "13.0.88");
   library(machine, "libcuda.so.1").origin = "compat";
   library(machine, "libcuda.so.1").version = "580.65.06";
-  EXPECT_EQ(found_in(machine), "");
+  EXPECT_EQ(found_in(machine), "driver-end-of-life");
 }
 
 TEST(ToolkitChecks, WhatRunsByCompatibilityIsNotSaidToNeedAnotherDriver) {

@@ -104,6 +104,9 @@ TEST(DriverPreChecks, DoNotVouchForAMachineOfWhichThereIsACaptureAlone) {
 
 TEST(DriverPreChecks, ChangeTheFabricManagerOfGpusOnSwitchesWithTheDriver) {
   EXPECT_THAT(check_of(captured("NVIDIA H100 80GB HBM3", 8), "fabric-manager").found, HasSubstr("sit on NVSwitches"));
+  for (const char* name :
+       {"NVIDIA A800-SXM4-80GB", "NVIDIA H800", "NVIDIA H20-3e", "NVIDIA B100", "NVIDIA B300 SXM6 AC"})
+    EXPECT_THAT(check_of(captured(name, 8), "fabric-manager").found, HasSubstr("sit on NVSwitches")) << name;
   EXPECT_EQ(check_of(captured("NVIDIA H100 80GB HBM3", 4), "fabric-manager").state, PreCheck::State::unknown)
       << "boards of four have none";
   EXPECT_EQ(check_of(captured("NVIDIA H100 PCIe", 8), "fabric-manager").state, PreCheck::State::unknown);

@@ -181,6 +181,23 @@ TEST(DriverPlan, NamesTheFabricManagerAsItsRepositoryDoes) {
   }
 }
 
+TEST(DriverPlan, BringsTheSubnetManagerOfSwitchesOfTheFourthGenerationInAVersionOfItsOwn) {
+  auto machine = testing::bare_machine("ubuntu", "24.04", driver::PackageManager::apt);
+  machine.nvswitch = true;
+  const driver::DriverRequest exact{
+      .branch = 580, .version = "580.95.05", .packaging = driver::Packaging::cuda_repository};
+  for (auto& record : machine.snapshot.gpus) record.gpu.compute_capability = {9, 0};
+  EXPECT_THAT(step_of(plan_for(machine, exact).value(), "install")->commands, Not(HasSubstr("nvlsm")));
+  for (auto& record : machine.snapshot.gpus) record.gpu.compute_capability = {10, 0};
+  EXPECT_THAT(step_of(plan_for(machine, exact).value(), "install")->commands,
+              AllOf(HasSubstr("'nvidia-fabricmanager=580.95.05-*'"), HasSubstr(" 'nvlsm'")));
+  EXPECT_THAT(
+      step_of(plan_for(machine, {.branch = 580, .packaging = driver::Packaging::distribution}).value(), "install")
+          ->commands,
+      Not(HasSubstr("nvlsm")))
+      << "Ubuntu's own archive has none";
+}
+
 TEST(DriverPlan, RefusesReleasesThatNobodyServesAnyMore) {
   const auto answer = [](std::string_view distribution, std::string_view version, driver::PackageManager manager) {
     return plan_for(testing::bare_machine(distribution, version, manager));
@@ -253,7 +270,11 @@ TEST(DriverPlan, KnowsTheRepositoriesOfDistributionsAndMachines) {
         Row{"almalinux", "8.10", PackageManager::dnf, "x86_64", "repos/rhel8/x86_64"},
         Row{"amzn", "2023", PackageManager::dnf, "x86_64", "repos/amzn2023/x86_64"},
         Row{"azurelinux", "3.0", PackageManager::dnf, "x86_64", "repos/azl3/x86_64"},
-        Row{"opensuse-leap", "15.6", PackageManager::zypper, "x86_64", "repos/opensuse15/x86_64"}}) {
+        Row{"opensuse-leap", "15.6", PackageManager::zypper, "x86_64", "repos/opensuse15/x86_64"},
+        Row{"opensuse-leap", "16.0", PackageManager::zypper, "x86_64", "repos/suse16/x86_64"},
+        Row{"sles", "16.0", PackageManager::zypper, "aarch64", "repos/suse16/sbsa"},
+        Row{"kylin", "V10", PackageManager::dnf, "x86_64", "repos/kylin10/x86_64"},
+        Row{"kylin", "V11", PackageManager::dnf, "x86_64", "repos/kylin11/x86_64"}}) {
     auto facts = testing::bare_machine(distribution, version, manager);
     software(facts).host.machine = machine;
     const auto plan = plan_for(facts, {.packaging = Packaging::cuda_repository});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which driver these GPUs should have, and why.
+#include <fmt/format.h>
+
 #include "driver/machines.hpp"
 #include "support/matchers.hpp"
 
@@ -238,6 +240,23 @@ TEST(DriverRecommendation, LeavesAJetsonItsJetPack) {
   }
 }
 
+TEST(DriverRecommendation, AReleaseFromBeforeTheProductIsRefused) {
+  const auto h200 = machine_with("NVIDIA H200");
+  EXPECT_THAT(recommendation_for(h200).value().reasons,
+              Contains(HasSubstr("is served from 550.90.07 (R555: 555.42.06) on")));
+  const auto early = recommendation_for(h200, {.version = "550.54.15"});
+  ASSERT_FALSE(early);
+  EXPECT_THAT(early.error().message, HasSubstr("driver 550.54.15 does not serve NVIDIA H200: 550.90.07"));
+  EXPECT_EQ(early.error().hint, "--driver-version 550.90.07, or --branch 550 alone");
+  EXPECT_TRUE(recommendation_for(h200, {.version = "550.90.07"}));
+  const auto of_later_branch = recommendation_for(machine_with("NVIDIA GeForce RTX 4060"), {.version = "535.54.03"});
+  ASSERT_FALSE(of_later_branch);
+  EXPECT_THAT(of_later_branch.error().message, HasSubstr("NVIDIA GeForce RTX 4060: 535.86.05 or newer of R535 does"));
+  EXPECT_EQ(of_later_branch.error().hint, "--driver-version 535.86.05, or --branch 535 alone");
+  EXPECT_FALSE(recommendation_for(h200, {.branch = 535}));
+  EXPECT_TRUE(recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), {.branch = 535})) << "its generation's";
+}
+
 TEST(DriverRecommendation, WarnsOfNumbersThatWereNeverGivenOutAndNamesTheNearest) {
   const auto warnings = [](const driver::DriverRequest& request) {
     return recommendation_for(machine_with("NVIDIA H100 80GB HBM3"), request).value().warnings;
@@ -246,6 +265,8 @@ TEST(DriverRecommendation, WarnsOfNumbersThatWereNeverGivenOutAndNamesTheNearest
   EXPECT_THAT(warnings({.version = "550.54"}), Contains(HasSubstr("the nearest that is known is 550.54.1")));
   EXPECT_THAT(warnings({.version = "550.54.15"}), ::testing::Not(Contains(HasSubstr("not a whole version"))));
   auto machine = machine_with("NVIDIA H100 80GB HBM3");
+  EXPECT_FALSE(recommendation_for(machine, {.branch = 999}).value().branch_known);
+  EXPECT_TRUE(recommendation_for(machine, {.branch = 580}).value().branch_known);
   testing::software(machine).host.distribution = "ubuntu";
   testing::software(machine).host.distribution_version = "99.04";
   EXPECT_THAT(recommendation_for(machine).value().warnings, Contains(HasSubstr("the newest that is known is 26.10")));
@@ -258,8 +279,18 @@ TEST(DriverRecommendation, TakesADistributionAsPeopleWriteIt) {
     EXPECT_EQ(host.distribution, "ubuntu");
     EXPECT_EQ(host.distribution_version, "24.04");
   }
-  EXPECT_EQ(driver::name_distribution("debian", host).error().hint, "write debian:12");
+  EXPECT_EQ(driver::name_distribution("debian", host).error().hint, "write debian:13");
   EXPECT_THAT(driver::name_distribution("beos:5", host).error().hint, HasSubstr("kylin"));
+  for (const auto& [text, nearest] :
+       {std::pair("ubuntu:23.77", "ubuntu:24.04"), std::pair("ubuntu:24.4", "ubuntu:24.04"),
+        std::pair("ubuntu:99.04", "ubuntu:26.10"), std::pair("rocky:77", "rocky:10"),
+        std::pair("fedora:99", "fedora:44"), std::pair("debian:99", "debian:13")}) {
+    const auto named = driver::name_distribution(text, host);
+    ASSERT_FALSE(named) << text;
+    EXPECT_EQ(named.error().hint, fmt::format("did you mean {}?", nearest));
+  }
+  for (const char* text : {"ubuntu:24.04.4", "ubuntu:23.10", "rhel:9.4", "kylin:V10", "fedora:43"})
+    EXPECT_TRUE(driver::name_distribution(text, host)) << text;
   EXPECT_THAT(driver::name_distribution("azurelinux:3", host).error().message, HasSubstr("tdnf"));
 }
 

@@ -15,19 +15,6 @@ const TorchBuild& wheel(Version torch, std::string_view build) {
   return *found;
 }
 
-TEST(Advice, FindsModelsByWordsOfTheirNames) {
-  const auto h100 = models_named(known(), "h100");
-  EXPECT_GE(h100.size(), 4U);
-  EXPECT_EQ(h100[0]->name, "NVIDIA H100") << "the name that is just this comes first";
-  EXPECT_EQ(models_named(known(), "rtx 5090")[0]->name, "NVIDIA GeForce RTX 5090");
-  EXPECT_EQ(models_named(known(), "L4").size(), 1U);
-  EXPECT_EQ(models_named(known(), "T4")[0]->name, "Tesla T4");
-  EXPECT_TRUE(models_named(known(), "Voodoo").empty());
-  const auto large = models_named(known(), "V100 32GB");
-  ASSERT_FALSE(large.empty());
-  for (const auto* model : large) EXPECT_EQ(model->memory_gb, 32) << model->name;
-}
-
 TEST(Advice, AWheelNeedsCodeForTheGpuAndADriverOfItsMajor) {
   EXPECT_EQ(wheel_fit(known(), wheel({2, 5, 1}, "cu124"), 90, Version{535, 54, 3}), WheelFit::runs)
       << "minor-version compatibility: 525 is the floor of CUDA 12";

@@ -83,6 +83,24 @@ TEST(Compatibility, EveryOtherRowHasASourceAndAKeyOfItsOwn) {
   }
 }
 
+TEST(Compatibility, GpusBeforeAmpereRetirePagesWhereNewerOnesReplaceRows) {
+  EXPECT_EQ(memory_repair(70), MemoryRepair::pages);
+  EXPECT_EQ(memory_repair(75), MemoryRepair::pages);
+  EXPECT_EQ(memory_repair(80), MemoryRepair::rows);
+  EXPECT_EQ(memory_repair(std::nullopt), MemoryRepair::unknown);
+  for (const int code : {48, 63, 64}) {
+    const XidCode* older = known().xid(code, MemoryRepair::pages);
+    const XidCode* newer = known().xid(code);
+    ASSERT_NE(older, nullptr);
+    EXPECT_NE(older, newer) << code;
+    EXPECT_EQ(older->severity, newer->severity) << code;
+    EXPECT_EQ(older->action, newer->action) << code;
+    EXPECT_FALSE(older->description.contains("remap") || older->action_plain.contains("row")) << code;
+    EXPECT_EQ(known().xid(code, MemoryRepair::rows), newer) << code;
+  }
+  EXPECT_EQ(known().xid(79, MemoryRepair::pages), known().xid(79));
+}
+
 TEST(Compatibility, EveryWheelRunsSomewhereAndEachReleaseHasOneDefault) {
   std::map<Version, int> defaults;
   for (const TorchBuild& row : known().torch_builds()) {
@@ -230,6 +248,20 @@ TEST(Compatibility, WheelsAreFoundByReleaseAndBuild) {
   EXPECT_EQ(known().vllm({0, 0, 1}), nullptr);
 }
 
+TEST(Compatibility, AJetsonsGpuTakesNoCodeOfTheCardsOfItsGeneration) {
+  EXPECT_FALSE(code_runs_on("sm_80", 87)) << "measured on Orin: no kernel image";
+  EXPECT_FALSE(code_runs_on("8.6", 87));
+  EXPECT_FALSE(code_runs_on("sm_87", 89));
+  EXPECT_FALSE(code_runs_on("7.0", 72));
+  EXPECT_FALSE(code_runs_on("10.0", 101));
+  EXPECT_TRUE(code_runs_on("sm_87", 87));
+  EXPECT_TRUE(code_runs_on("8.0+PTX", 87)) << "PTX is compiled on it";
+  EXPECT_TRUE(code_runs_on("sm_101", 110)) << "Thor by its name in CUDA 12";
+  EXPECT_TRUE(code_runs_on("sm_80", 89));
+  EXPECT_TRUE(is_jetson(87) && is_jetson(110));
+  EXPECT_FALSE(is_jetson(80) || is_jetson(90) || is_jetson(121));
+}
+
 TEST(Compatibility, GpusAreFoundByNameIdAndCutName) {
   EXPECT_EQ(known().model("H100 PCIe"), known().model("NVIDIA H100 PCIe"));
   EXPECT_EQ(known().model("unheard of", 0x268410DEU)->name, "NVIDIA GeForce RTX 4090");
@@ -242,7 +274,9 @@ TEST(Compatibility, GpusAreFoundByNameIdAndCutName) {
        {std::pair("GRID A100-40C", 80), std::pair("GRID A100D-80C", 80), std::pair("GRID V100DX-32Q", 70),
         std::pair("GRID T4-16Q", 75), std::pair("GRID RTX6000-24Q", 75), std::pair("NVIDIA L40S-48C", 89),
         std::pair("NVIDIA RTX6000-Ada-48Q", 89), std::pair("NVIDIA H100XM-80C", 90), std::pair("NVIDIA A100-2-10C", 80),
-        std::pair("NVIDIA Jetson AGX Orin", 87), std::pair("Jetson Thor", 110), std::pair("NVIDIA Rubin", 107)})
+        std::pair("NVIDIA Jetson AGX Orin", 87), std::pair("Jetson Thor", 110), std::pair("Orin NX", 87),
+        std::pair("Jetson Orin Nano", 87), std::pair("AGX Xavier", 72), std::pair("Jetson Nano", 53),
+        std::pair("NVIDIA Rubin", 107)})
     EXPECT_EQ(known().architecture_of_name(name), architecture) << name;
 }
 

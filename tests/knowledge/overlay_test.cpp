@@ -77,6 +77,13 @@ gpus:
   EXPECT_EQ(knowledge->architecture_of_name("NVIDIA R100"), 130);
 }
 
+TEST(Overlay, SaysOfAnXidWhatItMeansOnOlderGpusToo) {
+  const auto knowledge = over("xids: [{code: 63, action_plain: call us}]\n");
+  ASSERT_TRUE(knowledge) << knowledge.error().message;
+  EXPECT_EQ(knowledge->xid(63, MemoryRepair::pages)->action_plain, "call us");
+  EXPECT_NE(knowledge->xid(64, MemoryRepair::pages), knowledge->xid(64));
+}
+
 TEST(Overlay, ReadsSiteRules) {
   const auto knowledge = over(R"(rules:
   - id: our-model

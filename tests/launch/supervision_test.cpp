@@ -96,6 +96,25 @@ TEST_F(Supervision, AGuardianThatIsStoppedDoesNotStopTheJob) {
   EXPECT_EQ(wait_for(team.launcher), 5);
 }
 
+TEST_F(Supervision, AProcessIsKnownToRunAProgramOfItsOwn) {
+  EXPECT_TRUE(has_executed(::getpid()));
+  EXPECT_FALSE(has_executed(0));
+  Pipe hold = make_pipe().value();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    hold.write_end.reset();
+    char byte = 0;
+    while (::read(hold.read_end.get(), &byte, 1) < 0) continue;
+    ::execl("/bin/sleep", "sleep", "60", nullptr);
+    ::_exit(127);
+  }
+  EXPECT_FALSE(has_executed(child)) << "forked, and no more";
+  hold.write_end.reset();
+  EXPECT_TRUE(soon([&] { return has_executed(child); }));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_F(Supervision, ChildrenOfTheProgramAreItsOwnToWaitFor) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(42);

@@ -24,6 +24,38 @@ TEST(Recognise, FactsAndMessagesOfOneTextAreBothKnown) {
   EXPECT_FALSE(known.told.empty());
 }
 
+TEST(Recognise, FactsWithoutASystemTakeThePlatformOfTheMessages) {
+  const std::string_view failure = "NVRM: API mismatch: the client has the version 570.133.20\n";
+  const auto host_of = [&](const std::string& before) {
+    const auto known = recognise(before + std::string(failure) + "Failed to initialize NVML: Driver Not Loaded\n", "p");
+    const auto& facts = known.facts;
+    return facts && facts->snapshot.environment ? facts->snapshot.environment->host : facts::Host{};
+  };
+  EXPECT_EQ(host_of("Running in WSL2\n").wsl, 2);
+  EXPECT_EQ(host_of("OS: Microsoft Windows 11 Pro\n").distribution, "windows");
+  EXPECT_EQ(host_of(""), facts::Host{});
+  EXPECT_FALSE(host_of("Linux box 6.8.0-45-generic #45-Ubuntu SMP x86_64 GNU/Linux\nRunning in WSL2\n").wsl > 0);
+}
+
+TEST(Recognise, MessagesOfWslOverruleADriverModelAndNoReportOfTheSystem) {
+  const std::string model =
+      "==============NVSMI LOG==============\n\nDriver Version : 591.86\n\nAttached GPUs : 1\nGPU 00000000:01:00.0\n"
+      "    Product Name : NVIDIA GeForce RTX 2080 SUPER\n    Persistence Mode : N/A\n    Driver Model\n"
+      "        Current : WDDM\n        Pending : WDDM\n";
+  const auto host_of = [](const std::string& text) {
+    const auto known = recognise(text, "p");
+    const auto& facts = known.facts;
+    return facts && facts->snapshot.environment ? facts->snapshot.environment->host : facts::Host{};
+  };
+  EXPECT_EQ(host_of(model), facts::Host{.distribution = "windows"});
+  EXPECT_EQ(host_of("Running in WSL2\n" + model), facts::Host{.wsl = 2});
+  EXPECT_EQ(host_of("Running in WSL2\nCollecting environment information...\nPyTorch version: 2.5.1+cu124\n"
+                    "Is debug build: False\nCUDA used to build PyTorch: 12.4\nROCM used to build PyTorch: N/A\n\n"
+                    "OS: Microsoft Windows 11 Pro\nGCC version: Could not collect\nPython version: 3.11.9\n")
+                .distribution,
+            "windows");
+}
+
 TEST(Recognise, ATextOfNeitherSaysWhatIsKnown) {
   const auto known = recognise("Dear diary, today it rained.\n", "diary.txt");
   EXPECT_FALSE(known.facts);

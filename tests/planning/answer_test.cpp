@@ -74,6 +74,33 @@ TEST(Answer, AnEngineHasAPoolAndNoSpeed) {
   EXPECT_FALSE(plan->speed || plan->loading);
 }
 
+TEST(Answer, VllmWorksOnMoreAtATimeOnLargeGpusButA100s) {
+  const auto activations = [](const char* gpus, std::uint32_t tokens, std::uint32_t requests) {
+    PlanRequest request = asking("llama-3.1-8b", "serve", gpus);
+    request.work.batched_tokens = tokens;
+    request.work.max_requests = requests;
+    return answer(request)->pool->activations;
+  };
+  EXPECT_EQ(activations("h100", 0, 0), activations("h100", 8192, 1024));
+  EXPECT_EQ(activations("a100", 0, 0), activations("a100", 2048, 256));
+  EXPECT_EQ(activations("l4", 0, 0), activations("l4", 2048, 256));
+}
+
+TEST(Answer, AnEngineThatShortensRequestsFitsWithWhatItsPoolHolds) {
+  PlanRequest request = asking("llama-3.1-8b", "serve", "rtx4090");
+  request.work.settings.sequence = 131'072;
+  request.work.length = Length::window;
+  const auto whole = answer(request);
+  EXPECT_FALSE(whole->fits);
+  ASSERT_TRUE(whole->longest_request);
+  request.work.length = Length::fitted;
+  const auto fitted = answer(request);
+  EXPECT_TRUE(fitted->fits);
+  EXPECT_EQ(fitted->best().settings.sequence, *whole->longest_request);
+  const ModelFigures figures = figures_of(request.work.model);
+  EXPECT_EQ(best_strategy(figures, request.work, request.gpus, 8)->settings.sequence, *whole->longest_request);
+}
+
 TEST(Answer, ACopyThatCannotUseAllGpusTakesFewer) {
   const auto plan = answer(asking("qwen2.5-7b", "serve", "8xh100"));
   ASSERT_THAT(plan, IsOk());

@@ -126,7 +126,7 @@ TEST(Catalog, ReleasesThatDifferInWindowVocabularyOrOutputAreRowsOfTheirOwn) {
   EXPECT_EQ(model("mistral-7b").sliding_window, 4096U);
   EXPECT_EQ(model("microsoft/Phi-3.5-mini-instruct").sliding_window, 262'144U);
   EXPECT_EQ(model("microsoft/Phi-3-mini-128k-instruct").max_positions, 131'072U);
-  EXPECT_EQ(model("microsoft/Phi-3-mini-4k-instruct").sliding_window, 2048U);
+  EXPECT_EQ(model("microsoft/Phi-3-mini-4k-instruct").sliding_window, 2047U);
   EXPECT_EQ(model("mistralai/Mixtral-8x22B-Instruct-v0.1").vocab, 32'768U);
   EXPECT_FALSE(model("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B").tied_embeddings);
   EXPECT_EQ(model("Phi-4-reasoning").max_positions, 32'768U);
@@ -151,6 +151,19 @@ TEST(Catalog, TheContextOfAnotherReleaseIsNotTakenForItsOwn) {
   EXPECT_EQ(find_model("Qwen/Qwen3-4B-Instruct-2507").value().max_positions, 0U);
   EXPECT_EQ(find_model("Qwen/Qwen3-8B-AWQ").value().max_positions, 40'960U);
   EXPECT_EQ(find_model("Llama-2-13b-chat-hf").value().max_positions, 4096U);
+}
+
+TEST(Catalog, ACheckpointHasTheWindowThatAWordOfItsNameSays) {
+  const auto window = [](const char* name) { return find_model(name).value().max_positions; };
+  EXPECT_EQ(window("Qwen/Qwen2.5-7B"), 131'072U);
+  EXPECT_EQ(window("Qwen/Qwen2.5-7B-Instruct"), 32'768U);
+  EXPECT_EQ(window("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4"), 32'768U);
+  EXPECT_EQ(window("Qwen/Qwen2.5-Math-7B-Instruct"), 4096U) << "the least";
+  EXPECT_EQ(window("Qwen/Qwen2.5-0.5B-Instruct"), 32'768U);
+  EXPECT_EQ(window("mistralai/Mistral-Nemo-Base-2407"), 128'000U);
+  EXPECT_EQ(window("mistralai/Mistral-Nemo-Instruct-2407"), 131'072U);
+  EXPECT_EQ(window("codellama/CodeLlama-70b-Instruct-hf"), 4096U);
+  EXPECT_EQ(window("Qwen/Qwen3-Coder-30B-A3B-Instruct"), 262'144U);
 }
 
 TEST(Catalog, ARepositorysNameIsAnsweredWithItsConfigsPlace) {

@@ -34,7 +34,7 @@ TEST(PoolChanges, MakeThePoolHoldARequestCheapestFirst) {
   const SearchRequest request = serving(24, 65536);
   const ServingBudget budget{.gpu = request.gpu};
   ASSERT_LT(serving_pool(model, request.settings, budget)->tokens, 65536U);
-  const std::vector<Change> changes = pool_changes(model, request, budget, 2);
+  const std::vector<Change> changes = pool_changes(model, request, budget, longest_request(model, request, budget), 2);
   ASSERT_FALSE(changes.empty());
   EXPECT_TRUE(offers(changes, "weights in 8 bit"));
   EXPECT_TRUE(offers(changes, "tokens at most"));
@@ -52,7 +52,7 @@ TEST(PoolChanges, AnEngineThatMayTakeMoreIsTheCheapest) {
   const ServingBudget budget{.gpu = request.gpu};
   const std::uint64_t tokens = serving_pool(model, request.settings, budget)->tokens;
   request.settings.sequence = static_cast<std::uint32_t>(tokens + 1000);
-  const std::vector<Change> changes = pool_changes(model, request, budget, {});
+  const std::vector<Change> changes = pool_changes(model, request, budget, longest_request(model, request, budget), {});
   ASSERT_FALSE(changes.empty());
   EXPECT_TRUE(changes.front().what.contains("95%")) << changes.front().what;
   EXPECT_TRUE(offers(changes, "KV cache in 8 bit"));
@@ -61,9 +61,11 @@ TEST(PoolChanges, AnEngineThatMayTakeMoreIsTheCheapest) {
 TEST(PoolChanges, AreNoneWhereARequestIsHeldOrNothingHelps) {
   const ModelFigures model = figures_of(llama3_8b());
   const SearchRequest roomy = serving(80, 4096);
-  EXPECT_TRUE(pool_changes(model, roomy, {.gpu = roomy.gpu}, {}).empty());
+  EXPECT_TRUE(
+      pool_changes(model, roomy, {.gpu = roomy.gpu}, longest_request(model, roomy, {.gpu = roomy.gpu}), {}).empty());
   const SearchRequest tiny = serving(2, 4096);
-  EXPECT_TRUE(pool_changes(model, tiny, {.gpu = tiny.gpu}, {}).empty());
+  EXPECT_TRUE(
+      pool_changes(model, tiny, {.gpu = tiny.gpu}, longest_request(model, tiny, {.gpu = tiny.gpu}), {}).empty());
 }
 
 TEST(Changes, ServingOffersFewerSequencesBeforeItQuantises) {

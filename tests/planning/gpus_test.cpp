@@ -38,6 +38,25 @@ TEST(GpusNamed, TakesWhatOtherProgramsWrite) {
   EXPECT_FALSE(gpus_named("hgx"));
 }
 
+TEST(GpusNamed, TakesTheNamesThatCompatTakes) {
+  EXPECT_EQ(named("V100 32GB"), "1 Tesla V100-SXM2-32GB");
+  EXPECT_EQ(named("2xH100 NVL"), "2 NVIDIA H100 NVL");
+  EXPECT_EQ(named("4090"), "1 NVIDIA GeForce RTX 4090");
+  EXPECT_EQ(named("NVIDIA RTX 4090"), "1 NVIDIA GeForce RTX 4090") << "not the 4090 D, which has these words too";
+  EXPECT_EQ(named("gh200"), "1 NVIDIA GH200 480GB");
+  EXPECT_EQ(named("GH200 480GB"), "1 NVIDIA GH200 480GB") << "the number in its name is not the GPU's memory";
+  EXPECT_EQ(named("a100-sxm:4"), "4 NVIDIA A100-SXM4-80GB");
+}
+
+TEST(GpusNamed, AnotherMakersGpuIsRefusedByTheMakersName) {
+  for (const char* text : {"MI300X", "8xMI300X", "MI300X:8"}) {
+    const auto group = gpus_named(text);
+    ASSERT_FALSE(group) << text;
+    EXPECT_EQ(group.error().code, ErrorCode::not_found);
+    EXPECT_EQ(group.error().message, "gpuwarden judges NVIDIA GPUs only; MI300X is AMD's");
+  }
+}
+
 TEST(GpusNamed, ANameThatIsNotKnownIsToldAsItWasWritten) {
   for (const std::string name : {"rtx9999", "RTX9999", "gtx1630", "GTX 1630x", "voodoo:8", "voodoox4"}) {
     const auto group = gpus_named(name);

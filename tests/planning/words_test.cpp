@@ -216,6 +216,25 @@ TEST(WorkloadWords, AnEnginesLimitsAreItsOwn) {
   EXPECT_FALSE(work({{"batched-tokens", {"1024"}}}).has_value());
 }
 
+TEST(WorkloadWords, AnEngineTakesTheModelsWindowWhereNoLengthIsGiven) {
+  const auto serve = [](const char* engine, std::vector<std::string> length = {}) {
+    Words words;
+    words.set("task", {"serve"});
+    words.set("engine", {engine});
+    if (!length.empty()) words.set("sequence", length);
+    return workload_from(find_model("phi-3.5-mini").value(), words, "train").value();
+  };
+  EXPECT_EQ(serve("vllm").settings.sequence, 4096U) << "longrope's model before it was stretched";
+  EXPECT_EQ(serve("vllm").length, Length::window);
+  EXPECT_EQ(serve("vllm", {"auto"}).length, Length::fitted);
+  EXPECT_EQ(serve("vllm", {"512"}).length, Length::given);
+  EXPECT_EQ(serve("sglang").settings.sequence, 131'072U);
+  EXPECT_EQ(serve("trtllm").length, Length::fitted);
+  EXPECT_EQ(serve("llama_cpp").length, Length::fitted);
+  EXPECT_EQ(serve("llama.cpp", {"0"}).length, Length::window);
+  EXPECT_FALSE(work({{"task", {"serve"}}, {"sequence", {"0"}}}).has_value());
+}
+
 TEST(WorkloadWords, MegatronsParallelismComesWithItsDistributedOptimizer) {
   const auto given = [](std::initializer_list<Given> words) { return work(words, "llama-3.1-8b").value(); };
   const auto shared = given({{"framework", {"megatron"}}, {"tensor-parallel", {"2"}}});

@@ -244,6 +244,24 @@ TEST(Tally, KeepsCountingWhileGpusComeAndGo) {
   EXPECT_EQ(tally.latest()->lost, 2U);
 }
 
+TEST(Tally, AnXidHasTheIndexThatItsGpuWasListedUnderLast) {
+  // A driver that hangs is listed by its PCI devices, without UUIDs; its events come all the same.
+  Tally tally;
+  telemetry::Reading reading;
+  reading.snapshot = testing::fleet(4);
+  const telemetry::Reading healthy = reading;
+  for (auto& record : reading.snapshot.gpus) record.gpu.uuid = Uuid();
+  reading.events = {{facts::GpuEventKind::xid, healthy.snapshot.gpus[2].gpu.uuid, 79, reading.snapshot.taken_at}};
+  tally.add(reading);
+  ASSERT_EQ(tally.latest()->xids.size(), 1U);
+  EXPECT_FALSE(tally.latest()->xids[0].index);
+  tally.add(healthy);
+  EXPECT_EQ(tally.latest()->xids[0].index, GpuIndex{2});
+  tally.add(reading);
+  EXPECT_EQ(tally.latest()->xids[0].index, GpuIndex{2});
+  EXPECT_EQ(tally.latest()->xids[0].count, 2U);
+}
+
 TEST(Tally, ReadsTheFilesOfGpusAlone) {
   const testing::TempDir dir;
   testing::put(dir / "0", "1\n2\n1\n");

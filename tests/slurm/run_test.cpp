@@ -324,6 +324,25 @@ TEST(SlurmVerdict, ANodeThatEndedItsJobItselfWasNotEndedByOthers) {
   EXPECT_EQ(verdict.why, "gn1: the memory is nearly used up");
 }
 
+TEST(SlurmVerdict, ARankThatASignalReachedBeforeItsLauncherIsNotTheOneThatFailed) {
+  const NodeReport killed = read_report("gn1", R"({"exit_code": 143, "interrupted_by": null,
+      "attempts": [{"restart": "again", "why": "it was ended by signal 15, SIGTERM"}]})");
+  const NodeReport guilty = read_report("gn2", R"({"exit_code": 7, "interrupted_by": null,
+      "attempts": [{"restart": "never", "why": ""}]})");
+  const Verdict verdict = judge(failed_job(), {killed, guilty}, false);
+  EXPECT_FALSE(verdict.again);
+  EXPECT_EQ(verdict.why, "gn2: exit code 7");
+  EXPECT_EQ(exit_code_of(Outcome{.job = failed_job(), .reports = {killed, guilty}}), 7);
+}
+
+TEST(SlurmVerdict, ARankThatWasKilledHasFailedByItself) {
+  const NodeReport killed = read_report("gn1", R"({"exit_code": 137, "interrupted_by": null,
+      "attempts": [{"restart": "never", "why": "the host ran out of memory"}]})");
+  const NodeReport peer = read_report("gn2", R"({"exit_code": 1, "interrupted_by": null,
+      "attempts": [{"restart": "again", "why": "connection closed by peer"}]})");
+  EXPECT_EQ(judge(failed_job(), {killed, peer}, false).why, "gn1: the host ran out of memory");
+}
+
 TEST(SlurmVerdict, ANodeThatCannotGiveItsGpusIsAtFault) {
   const NodeReport refused = read_report("gn1", R"({"exit_code": 1, "error": {"message": "only 1 of the 2"},
       "gpus_in_trouble": [{"index": 0, "uuid": "GPU-0", "cause": "lost: the GPU is lost"}]})");

@@ -109,10 +109,12 @@ Result<Place> read_place(Context& context, const Knowledge& knowledge, bool mach
     GPUWARDEN_TRY(place.gpus, compat::gpus_named(names, knowledge));
     place.named = true;
     place.machine.clear();  // theirs, not this one's
+    place.torches.clear();
   }
   if (driver) {
     constexpr int kFirstBranch = 100;  // below that there was no CUDA
     place.driver = Version::parse(*driver);
+    place.cuda.clear();
     if (!place.driver || place.driver->major < kFirstBranch)
       return fail(ErrorCode::invalid_argument,
                   fmt::format("--driver: '{}' is not a driver version", printable(*driver)),

@@ -207,7 +207,7 @@ Result<int> recommend(Context& context) {
     print_answer(to_json(answer), seen.facts.snapshot.simulated);
   else
     fmt::print("{}", recommendation_text(answer, style));
-  return kFine;
+  return answer.branch_known ? kFine : kNo;
 }
 
 /// How the repository is asked whether it has the driver.
@@ -232,6 +232,11 @@ Result<int> plan(Context& context) {
   prepared.plan.checks.push_back(
       driver::check_repository(prepared.look.facts, prepared.request, prepared.plan.target, how));
   const driver::PreCheck& there = prepared.plan.checks.back();
+  // A branch of which nothing is known may not be there at all: only the repository can tell.
+  const bool in_doubt = !prepared.plan.target.branch_known && there.state != driver::PreCheck::State::ok;
+  if (in_doubt)
+    warn(fmt::format("R{} is not in the tables: newer than they are, or never released, and no repository confirmed it",
+                     prepared.plan.target.branch));
   if (context.args.has("script") && there.state != driver::PreCheck::State::ok) warn(printable(there.found));
   GPUWARDEN_TRY(const auto style, style_of(context));
   if (context.args.has("json")) {
@@ -242,7 +247,7 @@ Result<int> plan(Context& context) {
     fmt::print("{}\ngpuwarden driver plan --script prints the commands, gpuwarden driver apply carries them out\n",
                plan_text(prepared.plan, prepared.request, style));
   }
-  return kFine;
+  return in_doubt ? kNo : kFine;
 }
 
 /// Tells each step on stderr while it proceeds.

@@ -18,9 +18,16 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
 
 constexpr auto kPrograms =
     std::to_array<std::string_view>({"vllm", "sglang", "python", "python3", "accelerate", "torchrun", "deepspeed",
-                                     "trl", "uv", "uvx", "sudo", "nohup", "llama-server", "llama-cli"});
+                                     "trl", "uv", "uvx", "sudo", "nohup", "llama-server", "llama-cli", "trtllm-serve"});
 /// Those whose every line serves.
-constexpr auto kServers = std::to_array<std::string_view>({"llama-server"});
+constexpr auto kServers = std::to_array<std::string_view>({"llama-server", "trtllm-serve"});
+/// What a program, or the beginning of a module's name, is of the engines besides vLLM.
+struct OfEngine {
+  std::string_view program;
+  std::string_view engine;
+};
+constexpr OfEngine kOfEngines[] = {
+    {"sglang", "sglang"}, {"llama-server", "llama.cpp"}, {"trtllm-serve", "tensorrt-llm"}};
 /// What follows a program's name.
 constexpr auto kActions = std::to_array<std::string_view>({"serve", "launch", "run", "sft", "launch_server"});
 
@@ -50,7 +57,14 @@ struct Head {
   std::size_t words = 0;
   bool program = false;  ///< a program is named
   bool serves = false;
+  std::string_view engine;  ///< empty: vLLM, or none
 };
+
+std::string_view engine_of(std::string_view program) {
+  const auto* const found = std::ranges::find_if(
+      kOfEngines, [&](const OfEngine& row) { return program.substr(0, program.find('.')) == row.program; });
+  return found == std::end(kOfEngines) ? std::string_view() : found->engine;
+}
 
 Head head_of(const std::vector<std::string>& words) {
   Head head;
@@ -59,15 +73,18 @@ Head head_of(const std::vector<std::string>& words) {
     const std::string_view program = program_of(word);
     const bool named = is_one_of(kPrograms, program);
     const bool has_more = head.words + 1 < words.size();
+    std::string_view runs = named ? program : std::string_view();
     if (word == "serve" && has_more && (head.program || head.words == 0)) {
       head.serves = true;
     } else if (word == "-m" && has_more && is_module(words[head.words + 1])) {
       ++head.words;
       head.serves = head.serves || is_server_module(words[head.words]);
+      runs = words[head.words];
     } else if (!(is_assignment(word) && has_more) && !named && !(head.program && is_one_of(kActions, word))) {
       break;
     }
     head.program = head.program || named;
+    if (head.engine.empty()) head.engine = engine_of(runs);
     head.serves = head.serves || is_one_of(kServers, program) || word == "launch_server";
   }
   return head;
@@ -106,7 +123,9 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& words)
       result.push_back(word);
     }
   }
-  if (head.serves && std::ranges::none_of(words, names_task)) result.insert(result.begin(), {"--task", "serve"});
+  if (!head.serves || std::ranges::any_of(words, names_task)) return result;
+  if (!head.engine.empty()) result.insert(result.begin(), {"--engine", std::string(head.engine)});
+  result.insert(result.begin(), {"--task", "serve"});
   return result;
 }
 

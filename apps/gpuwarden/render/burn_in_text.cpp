@@ -85,7 +85,7 @@ std::string pair_matrix(const std::vector<facts::BurnInPair>& pairs, const Style
   }
   std::string text = fmt::format("{:>10}", "");
   for (const std::string& name : names) text += fmt::format(" {:>9}", name);
-  text += "\n";
+  text += '\n';
   for (const std::string& from : names) {
     text += fmt::format("{:>10}", from);
     for (const std::string& to : names) {
@@ -100,7 +100,7 @@ std::string pair_matrix(const std::vector<facts::BurnInPair>& pairs, const Style
       const bool low = pair->figure->least && pair->figure->value < *pair->figure->least;
       text += low ? style.paint(cell, Tone::bad) : cell;
     }
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

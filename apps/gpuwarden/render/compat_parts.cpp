@@ -37,11 +37,14 @@ std::string command_line(std::string_view label, std::string_view command) {
 
 std::string heading(std::string_view text, const Style& style) { return "\n" + style.paint(text, Tone::bold) + "\n"; }
 
+std::string newer_text(const compat::Asked& asked, std::string_view newest) {
+  return fmt::format("newer than this knowledge base, which ends with {} (as of {})", newest, asked.knowledge.as_of());
+}
+
 std::string branch_text(const compat::Asked& asked, int number) {
   const auto* branch = asked.knowledge.branch(number);
   if (branch == nullptr && number > asked.knowledge.newest_branch())
-    return fmt::format("{} (newer than this knowledge base, which ends with {})", number,
-                       asked.knowledge.newest_branch());
+    return fmt::format("{}: {}", number, newer_text(asked, std::to_string(asked.knowledge.newest_branch())));
   if (branch == nullptr) return fmt::format("{} (not in this knowledge base)", number);
   std::vector<std::string> parts;
   if (!branch->type.empty()) parts.emplace_back(type_text(branch->type));
@@ -87,6 +90,8 @@ std::string recommendation_text(const compat::Asked& asked, const compat::Recomm
   if (recommended.vllm != nullptr)
     text += command_line("  vLLM", fmt::format("{}   (brings PyTorch {})", recommended.vllm_command,
                                                to_string(recommended.vllm->torch)));
+  if (!recommended.other_builds.empty())
+    return text + labelled_line("  PyTorch, vLLM", recommended.other_builds, style);
   if (recommended.torch == nullptr && recommended.vllm == nullptr) text += "  nothing that is known runs here\n";
   return text;
 }

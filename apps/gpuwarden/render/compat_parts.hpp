@@ -16,6 +16,8 @@ std::string labelled_line(std::string_view label, std::string_view text, const S
 /// The same for a command, which is never broken.
 std::string command_line(std::string_view label, std::string_view command);
 std::string heading(std::string_view text, const Style& style);
+/// "newer than this knowledge base, which ends with 13.1 (as of 2026-11)".
+std::string newer_text(const compat::Asked& asked, std::string_view newest);
 /// "550 (production branch; supported until 2025-06)".
 std::string branch_text(const compat::Asked& asked, int branch);
 /// "12.8 or newer", "8.0 to 12.9".
@@ -24,5 +26,14 @@ std::string range_text(const knowledge::Version& first, const knowledge::Version
 std::string torch_text(const compat::Asked& asked, const std::vector<compat::Wheel>& wheels, const Style& style);
 std::string recommendation_text(const compat::Asked& asked, const compat::Recommendation& recommended,
                                 const Style& style);
+
+/// What puts an answer into words.
+struct CompatWording {
+  const compat::Asked& asked;
+  const Style& style;
+
+  std::string line(std::string_view label, std::string_view text) const { return labelled_line(label, text, style); }
+  std::string bold(std::string_view text) const { return style.paint(text, Tone::bold); }
+};
 
 }  // namespace gpuwarden::cli

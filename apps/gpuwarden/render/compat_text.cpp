@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <ranges>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/knowledge/forward_compatibility.hpp"
 #include "render/columns.hpp"
+#include "render/compat_frameworks.hpp"
 #include "render/compat_parts.hpp"
 
 namespace gpuwarden::cli {
@@ -24,18 +24,10 @@ using compat::wheel_name;
 using knowledge::OpenModule;
 using knowledge::RunsOn;
 using knowledge::Version;
+using Wording = CompatWording;
 using Table = std::vector<std::vector<std::string>>;
 
 constexpr std::size_t kOthersShown = 8;
-
-/// What puts an answer into words.
-struct Wording {
-  const Asked& asked;
-  const Style& style;
-
-  std::string line(std::string_view label, std::string_view text) const { return labelled_line(label, text, style); }
-  std::string bold(std::string_view text) const { return style.paint(text, Tone::bold); }
-};
 
 // ---- a machine
 
@@ -46,8 +38,13 @@ std::string driver_of_place(const Wording& to) {
   const auto highest = to.asked.knowledge.max_cuda(driver);
   const auto* row = to.asked.knowledge.branch(driver.major);
   const bool newer = driver.major > to.asked.knowledge.newest_branch() || (row != nullptr && !row->max_cuda);
-  const std::string offers =
-      highest ? fmt::format("; offers CUDA {}{}", to_string(*highest), newer ? " at least" : "") : "";
+  const std::string& told = to.asked.place.cuda;
+  std::string offers = highest ? fmt::format("; offers CUDA {}{}", to_string(*highest), newer ? " at least" : "") : "";
+  if (!told.empty()) {
+    const bool differs = highest && !newer && Version::parse(told) != std::optional(release_of(*highest));
+    offers = fmt::format("; offers CUDA {}{}", printable(told),
+                         differs ? fmt::format(" as it says (its branch: {})", to_string(*highest)) : "");
+  }
   return to.line("driver",
                  fmt::format("{}: branch {}{}", to_string(driver), branch_text(to.asked, driver.major), offers));
 }
@@ -60,26 +57,39 @@ std::string gpus_of_place(const Wording& to) {
                                        : ", not in this knowledge base";
     const std::string generation = gpu.model != nullptr ? fmt::format(", {}", gpu.model->architecture) : "";
     text += to.line("GPU", fmt::format("{} x {}{}{}", gpu.count, printable(gpu.name), capability, generation));
+    for (const InstalledTorch& torch : to.asked.place.torches) {
+      const std::string missing = compat::missing_kernels(torch, gpu);
+      if (!missing.empty()) text += to.line("", to.style.paint(printable(missing), Tone::bad));
+    }
     const std::string obstacle = obstacle_of(to.asked, gpu);
     if (!obstacle.empty()) text += to.line("", to.style.paint(obstacle, Tone::bad));
   }
   return text;
 }
 
-/// "11.8 to 12.4" of releases that lie one after the other, newest first.
-std::string span_text(const std::vector<Version>& releases) {
-  if (releases.size() == 1) return to_string(releases[0]);
-  return fmt::format("{} to {}", to_string(releases.back()), to_string(releases.front()));
+/// "11.8 to 12.4" of those that run in this way; "13.0 to 13.1, 13.3 to 13.4" where one between them does not.
+std::string spans_text(const std::vector<ToolkitRow>& newest_first, std::optional<RunsOn> how) {
+  std::vector<std::string> spans;
+  bool goes_on = false;
+  Version first;
+  for (const ToolkitRow& row : std::views::reverse(newest_first)) {
+    const bool is_one = row.builds && row.runs == how;
+    if (is_one && goes_on) spans.back() = fmt::format("{} to {}", to_string(first), to_string(row.cuda));
+    if (is_one && !goes_on) {
+      first = row.cuda;
+      spans.push_back(to_string(first));
+    }
+    goes_on = is_one;
+  }
+  return join(spans, ", ");
 }
 
 std::string toolkits(const Wording& to, const MachineAnswer& answer) {
-  std::map<std::optional<RunsOn>, std::vector<Version>> by_way;
-  for (const ToolkitRow& row : answer.toolkits) {
-    if (row.builds) by_way[row.runs].push_back(row.cuda);
+  if (!to.asked.place.driver) {
+    const std::string all = spans_text(answer.toolkits, std::nullopt);
+    return to.line("toolkits",
+                   all.empty() ? "none builds for all of these GPUs" : all + " build for all of these GPUs");
   }
-  if (!to.asked.place.driver)
-    return to.line("toolkits", by_way.empty() ? "none builds for all of these GPUs"
-                                              : span_text(by_way[std::nullopt]) + " build for all of these GPUs");
   if (compat::is_useless(to.asked)) return "";
   constexpr auto kRemarks = std::to_array<std::pair<RunsOn, std::string_view>>(
       {{RunsOn::natively, ""},
@@ -89,9 +99,9 @@ std::string toolkits(const Wording& to, const MachineAnswer& answer) {
        {RunsOn::not_at_all, ""}});
   std::string text = heading("CUDA toolkits whose programs run here", to.style);
   for (const auto& [how, remark] : kRemarks) {
-    if (by_way[how].empty()) continue;
-    text +=
-        to.line(fmt::format("  {:<14}", span_text(by_way[how])), fmt::format("{}{}", compat::words_for(how), remark));
+    const std::string spans = spans_text(answer.toolkits, how);
+    if (spans.empty()) continue;
+    text += to.line(fmt::format("  {:<14}", spans), fmt::format("{}{}", compat::words_for(how), remark));
   }
   return text;
 }
@@ -168,135 +178,14 @@ std::string text_of(const Wording& to, const CudaAnswer& answer) {
   if (row != nullptr && !row->released.empty()) title += fmt::format(", released {}", row->released);
   std::string text = to.bold(title) + "\n";
   if (row == nullptr)
-    text +=
-        to.line("note", answer.newer_than_known
-                            ? fmt::format("newer than this knowledge base, which ends with {} (as of {}): judged by "
-                                          "the rules of its major release, as far as they are known",
-                                          to_string(to.asked.knowledge.newest_toolkit()), to.asked.knowledge.as_of())
-                            : "no toolkit of this number is in this knowledge base");
+    text += to.line("note", answer.newer_than_known
+                                ? newer_text(to.asked, to_string(to.asked.knowledge.newest_toolkit())) +
+                                      ": judged by the rules of its major release, as far as they are known"
+                                : "no toolkit of this number is in this knowledge base");
   text += drivers(to, answer) + here(to, answer) + compilers(to, answer);
   if (!answer.torch.empty()) text += to.line("PyTorch", join(answer.torch, ", "));
   if (!answer.vllm.empty()) text += to.line("vLLM", join(answer.vllm, ", ") + " (their default wheels)");
   return text + generations(to, answer);
-}
-
-// ---- a framework
-
-std::string unknown_release(const Wording& to, const TorchAnswer& answer) {
-  std::string text =
-      fmt::format("PyTorch {} is {}\n", to_string(*answer.version),
-                  answer.newer_than_known
-                      ? fmt::format("newer than this knowledge base, which ends with {} (as of {})",
-                                    three_numbers(to.asked.knowledge.newest_torch()), to.asked.knowledge.as_of())
-                      : "not in this knowledge base");
-  if (answer.min_driver)
-    text += to.line("driver", fmt::format("{} or newer, as every program built with CUDA {}",
-                                          to_string(*answer.min_driver), to_string(*answer.cuda)));
-  return text;
-}
-
-std::string wheels(const Wording& to, const TorchAnswer& answer) {
-  Table table{{"wheel", "driver at least", "code for compute capability"}};
-  if (!to.asked.place.is_empty()) table[0].emplace_back("here");
-  for (const Wheel& wheel : answer.wheels) {
-    std::string code(wheel.build.architectures);
-    std::ranges::replace(code, ';', ' ');
-    table.push_back({wheel_name(wheel.build) + (wheel.build.is_default ? " (default)" : ""),
-                     to_string(wheel.build.min_driver), std::move(code)});
-    if (wheel.forward)
-      table.back().push_back("with " + knowledge::compat_package(wheel.forward->cuda));
-    else if (wheel.fit)
-      table.back().emplace_back(compat::words_for(*wheel.fit));
-  }
-  return "\n" + columns(table, to.style) + "\n";
-}
-
-/// What makes it run on a driver that is too old for it, and how that is installed.
-std::string forward_text(const Wording& to, const compat::Forward& forward) {
-  std::vector<std::string> branches;
-  for (const int branch : knowledge::compat_branches(forward.cuda)) branches.push_back(std::to_string(branch));
-  const std::string which = branches.empty() ? "" : fmt::format(", drivers of the branches {}", join(branches, ", "));
-  const std::string package = knowledge::compat_package(forward.cuda);
-  const std::string gpus =
-      forward.certified_only ? "data-centre GPUs; cards like these only in NGC-Ready servers" : "data-centre GPUs";
-  return to.line("cuda-compat", fmt::format("forward compatibility: {}{}", gpus, which)) +
-         command_line("", "apt install " + package + "   (dnf, zypper: the same name, from NVIDIA's CUDA repository)") +
-         command_line("", "export LD_LIBRARY_PATH=" + knowledge::compat_folder(forward.cuda) + ":$LD_LIBRARY_PATH");
-}
-
-std::string forward_verdict(const Wording& to, const TorchAnswer& answer, const Wheel& wheel) {
-  const std::string text =
-      to.line("here", fmt::format("{}: the driver is too old for it as it is; it runs with {}", wheel_name(wheel.build),
-                                  knowledge::compat_package(wheel.forward->cuda))) +
-      forward_text(to, *wheel.forward) + command_line("install", knowledge::pip_command(wheel.build));
-  if (answer.as_it_is)
-    return text + command_line("or, as it is", knowledge::pip_command(answer.wheels[*answer.as_it_is].build));
-  return answer.instead ? text + recommendation_text(to.asked, *answer.instead, to.style) : text;
-}
-
-std::string verdict(const Wording& to, const TorchAnswer& answer) {
-  if (!answer.chosen)
-    return to.line("note", fmt::format("there is no {} wheel of it that is known", answer.missing_build));
-  const Wheel& wheel = answer.wheels[*answer.chosen];
-  std::string text;
-  if (wheel.forward && !answer.obstacle) return forward_verdict(to, answer, wheel);
-  if (wheel.fit) text += to.line("here", fmt::format("{}: {}", wheel_name(wheel.build), compat::words_for(*wheel.fit)));
-  if (answer.obstacle)
-    text += to.line("", fmt::format("{}: {}", printable(answer.obstacle->gpu), answer.obstacle->why));
-  if (answer.instead) return text + recommendation_text(to.asked, *answer.instead, to.style);
-  return text + command_line("install", knowledge::pip_command(wheel.build));
-}
-
-std::string text_of(const Wording& to, const TorchAnswer& answer) {
-  if (!answer.version)
-    return fmt::format("PyTorch: the newest that is known is {}\n", three_numbers(to.asked.knowledge.newest_torch())) +
-           torch_text(to.asked, answer.all, to.style) + recommendation_text(to.asked, *answer.instead, to.style);
-  if (!answer.known) return unknown_release(to, answer);
-  const auto& first = answer.wheels[0].build;
-  std::string text = to.bold("PyTorch " + three_numbers(*answer.version));
-  text += (first.released.empty() ? "" : fmt::format(", released {}", first.released)) + "\n";
-  if (first.python_lowest)
-    text += to.line("Python", fmt::format("{} to {}", to_string(first.python_lowest), to_string(first.python_highest)));
-  return text + wheels(to, answer) + verdict(to, answer);
-}
-
-std::string text_of(const Wording& to, const VllmAnswer& answer) {
-  if (answer.row == nullptr)
-    return answer.asked.empty() ? "no vLLM that is known runs here\n"
-                                : fmt::format("vLLM {} is not in this knowledge base\n", printable(answer.asked));
-  const auto& row = *answer.row;
-  constexpr int kEndless = 99;
-  std::string text = to.bold("vLLM " + three_numbers(*answer.version)) + "\n";
-  if (answer.estimated)
-    text += to.line("note", fmt::format("not in this knowledge base itself: the needs of {}, the nearest known release "
-                                        "before it",
-                                        three_numbers(row.last.patch == kEndless ? row.first : row.last)));
-  text += to.line("PyTorch", three_numbers(row.torch) + " (pinned)");
-  text += to.line("CUDA", to_string(row.cuda) + " in the default wheel");
-  if (answer.min_driver) text += to.line("driver", to_string(*answer.min_driver) + " or newer");
-  text += to.line("GPU", fmt::format("compute capability {} or higher", capability_text(row.min_capability)));
-  text += command_line("install", answer.command);
-  if (answer.forward)
-    text += to.line("here", fmt::format("the driver is too old for it as it is; it runs with {}",
-                                        knowledge::compat_package(answer.forward->cuda))) +
-            forward_text(to, *answer.forward);
-  else if (answer.obstacle)
-    text += to.line("here", answer.obstacle->empty() ? "runs" : "no: " + *answer.obstacle);
-  return text + (answer.instead ? recommendation_text(to.asked, *answer.instead, to.style) : "");
-}
-
-std::string text_of(const Wording& to, const ComponentAnswer& answer) {
-  std::string text;
-  if (!answer.known)
-    text = fmt::format("{} {} is not in this knowledge base; these are:\n", printable(answer.name),
-                       printable(answer.version));
-  for (const auto* row : answer.rows) {
-    text += to.bold(fmt::format("{} {}", row->component, row->version)) + "\n";
-    if (!row->needs.empty()) text += to.line("  needs", row->needs);
-    if (!row->capability.empty()) text += to.line("  GPU", row->capability);
-    if (!row->driver_or_other.empty()) text += to.line("  also", row->driver_or_other);
-  }
-  return text;
 }
 
 // ---- a GPU
@@ -337,15 +226,23 @@ std::string hardware(const Wording& to, const knowledge::GpuModel& model) {
 /// What it derives from and what it is good for, where that is published.
 std::string use_of(const Wording& to, const knowledge::GpuUse* use) {
   if (use == nullptr) return "";
-  const std::string derived = use->derived_from.empty() ? "" : to.line("is", std::string(use->derived_from));
-  return derived + to.line("good for", std::string(use->good_for));
+  const std::string derived = use->derived_from.empty() ? "" : to.line("is", use->derived_from);
+  return derived + to.line("good for", use->good_for);
+}
+
+bool is_jetson(const knowledge::GpuModel& model) {
+  const auto* const board = knowledge::find_gpu_board(model.name);
+  return board != nullptr && board->is_jetson;
 }
 
 std::string drivers(const Wording& to, const GpuAnswer& answer) {
   const auto& needs = answer.needs;
   std::string text = to.line("CUDA", range_text(answer.model->first_cuda, answer.model->last_cuda) + " builds for it");
-  std::string branches =
-      needs.minimum ? fmt::format("branch {} or newer", needs.minimum.major) : "first branch not known";
+  if (is_jetson(*answer.model)) return text + to.line("driver", "comes with JetPack (Jetson Linux, L4T)");
+  const bool of_generation = needs.first.source.empty();
+  std::string branches = !needs.minimum  ? "first branch not known"
+                         : of_generation ? text_of(needs.first) + " or newer, as of its generation"
+                                         : text_of(needs.first) + " or newer";
   if (needs.last_branch != 0) branches += fmt::format(", {} is the last", branch_text(to.asked, needs.last_branch));
   text += to.line("driver", branches);
   text += to.line("recommended", needs.recommended ? branch_text(to.asked, needs.recommended.major)
@@ -365,7 +262,7 @@ std::string frameworks(const Wording& to, const Frameworks& found) {
   if (found.board != nullptr)
     text += to.line("processor", fmt::format("{}: wheels for aarch64, not x86_64", found.board->processor));
   if (found.board != nullptr && !found.board->builds.empty())
-    return text + to.line("PyTorch, vLLM", std::string(found.board->builds));
+    return text + to.line("PyTorch, vLLM", found.board->builds);
   if (found.newest_torch == nullptr)
     text += to.line("PyTorch", "no wheel that is known has code for it" + on);
   else
@@ -392,7 +289,8 @@ std::string code_text(int architecture) {
   const std::string own = architecture >= kFirstWithOwnCode
                               ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
                               : "";
-  const int first = architecture / 10 * 10;
+  // A Jetson's GPU takes no code of the cards of its generation.
+  const int first = knowledge::is_jetson(architecture) ? architecture : architecture / 10 * 10;
   const std::string range =
       first == architecture ? fmt::format("sm_{}", first) : fmt::format("sm_{} to sm_{}", first, architecture);
   return fmt::format("{}, and PTX up to compute_{}{}", range, architecture, own);
@@ -444,20 +342,31 @@ std::string text_of(const Wording& to, const JobAnswer& answer) {
   return text;
 }
 
+constexpr std::string_view kNotAtAll = "not at all";
+
+std::vector<std::string> matrix_row(const MatrixRow& row) {
+  const auto shown = [](const Version& version) { return version ? to_string(version) : "-"; };
+  std::vector<std::string> cells{std::string(row.model->name), shown(row.cuda.value_or(Version{})),
+                                 shown(row.needs.minimum)};
+  cells.push_back(row.dropped ? std::string(kNotAtAll) : shown(row.needs.required));
+  cells.push_back(is_jetson(*row.model) ? "JetPack's" : shown(row.needs.recommended));
+  cells.push_back(shown(row.needs.optimal));
+  cells.push_back(row.needs.last_branch != 0 ? std::to_string(row.needs.last_branch) : "");
+  return cells;
+}
+
 std::string text_of(const Wording& to, const MatrixAnswer& answer) {
   Table table{{"GPU", "CUDA", "minimum", "required", "recommended", "optimal", "last"}};
   if (to.asked.place.driver) table[0].push_back(to_string(*to.asked.place.driver));
-  const auto shown = [](const Version& version) { return version ? to_string(version) : "-"; };
   for (const MatrixRow& row : answer.rows) {
-    table.push_back({std::string(row.model->name), shown(row.cuda.value_or(Version{})), shown(row.needs.minimum),
-                     shown(row.needs.required), shown(row.needs.recommended), shown(row.needs.optimal),
-                     row.needs.last_branch != 0 ? std::to_string(row.needs.last_branch) : ""});
-    if (row.standing) table.back().emplace_back(to_string(*row.standing));
+    table.push_back(matrix_row(row));
+    if (to.asked.place.driver) table.back().emplace_back(row.standing ? to_string(*row.standing) : kNotAtAll);
   }
   constexpr std::string_view kLegend =
       "minimum: the first branch that knows the GPU; required: the oldest driver that runs the CUDA of the work (of "
       "the newest PyTorch where none is named); recommended: the branch to take today; optimal: the driver with which "
-      "nothing of that CUDA is missing (or the last that serves the GPU); last: the last branch that serves the GPU. "
+      "nothing of that CUDA is missing (or the last that serves the GPU); last: the last branch that serves the GPU; "
+      "not at all: that CUDA has left the GPU's generation, and no driver runs it there. "
       "--why shows the sources.";
   return columns(table, to.style, 0) + "\n" + wrapped(kLegend, 0, 0, to.style.width) + "\n";
 }
@@ -480,6 +389,8 @@ std::string xid_text(const compat::XidAnswer& answer, const Style& style) {
         std::pair("NVIDIA's word", row->action), std::pair("investigate", row->investigate)}) {
     if (!words.empty()) text += labelled_line(label, words, style);
   }
+  if (const auto* older = answer.before_ampere)
+    text += labelled_line("before Ampere", fmt::format("{}: {}", older->description, older->action_plain), style);
   return text;
 }
 

@@ -115,7 +115,7 @@ std::string queue_text(const std::vector<Job>& jobs, const Style& style) {
 std::string why_text(const Job& job, const slurm::Site& site) {
   std::string text = fmt::format("job {} ({}) {}", job.id, printable(job.name), state_words(job));
   if (!job.nodes.empty()) text += " on " + job.nodes;
-  text += "\n";
+  text += '\n';
   const std::string words = slurm::reason_words(job.reason);
   if (!words.empty()) text += fmt::format("  {} ({})\n", words, job.reason);
   const bool waits = job.state == "PENDING";
@@ -168,7 +168,7 @@ std::string statuses_text(const std::vector<slurm::NodeStatus>& statuses) {
     if (one.hottest_celsius) text += fmt::format(", {:.0f} C at most", *one.hottest_celsius);
     if (one.power_watts) text += fmt::format(", {:.0f} W", *one.power_watts);
     if (one.in_trouble > 0) text += fmt::format(", {} in trouble", one.in_trouble);
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

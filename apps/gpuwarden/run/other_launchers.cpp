@@ -147,7 +147,7 @@ Result<void> refuse_deepspeeds_count(const Context& context) {
   const std::size_t own = context.typed.size() - std::min(context.typed.size(), args.rest.size());
   for (std::size_t i = 0; i < own && context.typed[i] != "--"; ++i) {
     const std::string_view word = context.typed[i];
-    if (word != kTyped && !(word.starts_with(kTyped) && word.substr(kTyped.size()).starts_with("="))) continue;
+    if (word != kTyped && !(word.starts_with(kTyped) && word.substr(kTyped.size()).starts_with('='))) continue;
     const std::string count = printable(*args.text("num-gpus"));
     return fail(
         ErrorCode::invalid_argument,
@@ -164,8 +164,7 @@ Result<std::optional<std::vector<std::uint32_t>>> shown_ranks_option(const Args&
   for (const std::string_view part : split(*text, ',')) {
     const auto rank = parse_integer(trim(part));
     if (!rank || *rank < 0 || *rank > 65535)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--local-ranks-filter: '{}' is not a rank", printable(std::string(part))),
+      return fail(ErrorCode::invalid_argument, fmt::format("--local-ranks-filter: '{}' is not a rank", printable(part)),
                   "LOCAL_RANKs with commas between: 0,2");
     ranks.push_back(static_cast<std::uint32_t>(*rank));
   }
@@ -204,8 +203,7 @@ Result<RendezvousTimes> rendezvous_times(const Args& args) {
     const std::size_t equals = part.find('=');
     const std::string key(trim(part.substr(0, equals)));
     if (equals == std::string_view::npos || key.empty())
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--rdzv-conf: '{}' is not KEY=VALUE", printable(std::string(part))),
+      return fail(ErrorCode::invalid_argument, fmt::format("--rdzv-conf: '{}' is not KEY=VALUE", printable(part)),
                   "for example join_timeout=600,last_call_timeout=10");
     if (key != "join_timeout" && key != "last_call_timeout") {
       GPUWARDEN_TRY(std::string sentence, needless_key(key));
@@ -215,7 +213,7 @@ Result<RendezvousTimes> rendezvous_times(const Args& args) {
     const auto seconds = parse_number(trim(part.substr(equals + 1)));
     if (!seconds || *seconds <= 0 || *seconds > 1e9)
       return fail(ErrorCode::invalid_argument, fmt::format("--rdzv-conf: {} '{}' is not a number of seconds", key,
-                                                           printable(std::string(part.substr(equals + 1)))));
+                                                           printable(part.substr(equals + 1))));
     (key == "join_timeout" ? times.join : times.last_call) =
         std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
   }

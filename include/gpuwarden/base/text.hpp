@@ -19,7 +19,9 @@ std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 /// Pieces between runs of white space; no empty ones.
 std::vector<std::string_view> split_words(std::string_view text);
+/// Of ASCII letters alone, whatever the locale.
 std::string to_lower(std::string_view text);
+std::string to_upper(std::string_view text);
 bool contains_ignoring_case(std::string_view text, std::string_view part);
 /// "not answering" of "not_answering".
 std::string spaced(std::string_view name, char joint = ' ');

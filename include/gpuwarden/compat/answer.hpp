@@ -21,6 +21,7 @@
 #include "gpuwarden/knowledge/advice.hpp"
 #include "gpuwarden/knowledge/gpu_boards.hpp"
 #include "gpuwarden/knowledge/gpu_uses.hpp"
+#include "gpuwarden/knowledge/torch_companions.hpp"
 
 namespace gpuwarden::compat {
 
@@ -58,6 +59,7 @@ struct Recommendation {
   const knowledge::TorchBuild* torch = nullptr;
   const knowledge::VllmRelease* vllm = nullptr;
   std::string vllm_command;  ///< installs it, with the wheel of a CUDA that the driver runs; empty: there is none
+  std::string_view other_builds = {};  ///< where both come from instead, as prose (GpuBoard::builds); empty: as above
 };
 
 /// A GPU that the place's driver cannot drive.
@@ -74,8 +76,8 @@ struct ToolkitRow {
 
 /// What a driver and GPUs run.
 struct MachineAnswer : Verdict {
-  bool nothing_to_judge = false;  ///< neither a GPU nor a driver
-  std::vector<Obstacle> obstacles;
+  bool nothing_to_judge = false;     ///< neither a GPU nor a driver
+  std::vector<Obstacle> obstacles;   ///< kernels that an installed PyTorch lacks first, then the driver's
   std::vector<ToolkitRow> toolkits;  ///< newest first
   std::vector<Wheel> torch;          ///< all that are known; empty where the driver drives none of the GPUs
   std::optional<Recommendation> recommended;
@@ -120,10 +122,12 @@ struct TorchAnswer : Verdict {
   std::optional<Version> version;
   bool known = true;
   bool newer_than_known = false;
-  std::vector<Wheel> wheels;              ///< of the release
-  std::optional<std::size_t> chosen;      ///< of `wheels`: the one that is meant
-  std::optional<std::size_t> as_it_is;    ///< of `wheels`: where the chosen one needs cuda-compat, one that does not
-  std::string missing_build;              ///< the question's build, where no such wheel is known
+  bool uses_gpu = true;                 ///< false: the +cpu wheel, which runs anywhere and has no row in `wheels`
+  std::vector<Wheel> wheels;            ///< of the release
+  std::optional<std::size_t> chosen;    ///< of `wheels`: the one that is meant
+  std::optional<std::size_t> as_it_is;  ///< of `wheels`: where the chosen one needs cuda-compat, one that does not
+  std::string missing_build;            ///< the question's build, where no such wheel is known
+  std::vector<const knowledge::TorchCompanion*> companions;  ///< releases of torchvision ... that go with the version
   std::optional<Version> cuda;            ///< of a release that is not known, by the build that is named
   std::optional<Version> min_driver;      ///< the least driver for that
   std::optional<Obstacle> obstacle;       ///< what keeps the GPUs of the place from working at all
@@ -143,12 +147,17 @@ struct VllmAnswer : Verdict {
   std::optional<Recommendation> instead;
 };
 
-/// Libraries whose rows are prose: cuDNN, NCCL, TensorFlow.
+/// Libraries and frameworks but PyTorch and vLLM: what is known of them as prose (cuDNN, NCCL, TensorFlow), and whether
+/// the place has what they ask for (knowledge/packages.csv).
 struct ComponentAnswer : Verdict {
   std::string name;
   std::string version;
   bool known = true;  ///< false: `rows` are the versions that are
   std::vector<const knowledge::ComponentRelease*> rows;
+  const knowledge::PackageNeeds* needs = nullptr;  ///< of the release, else of the newest for the place
+  std::optional<Version> min_driver;               ///< by that
+  std::optional<std::string> obstacle;             ///< at the place: why it does not run, or ""; empty: not judged
+  std::string not_judged;                          ///< why the place is not judged; empty: it is, or none is known
 };
 
 /// The frameworks for an architecture.
@@ -184,7 +193,8 @@ struct GpuAnswer : Verdict {
 
 struct XidAnswer : Verdict {
   int code = 0;
-  const knowledge::XidCode* row = nullptr;  ///< nullptr: not known
+  const knowledge::XidCode* row = nullptr;            ///< nullptr: not known
+  const knowledge::XidCode* before_ampere = nullptr;  ///< on older GPUs; nullptr: the same
 };
 
 /// How many GPUs for a job people are shown, with their sources; values and JSON have all.
@@ -208,6 +218,7 @@ struct MatrixRow {
   std::optional<Version> cuda;  ///< of the work
   knowledge::DriverNeeds needs;
   std::optional<knowledge::DriverStanding> standing;  ///< of the place's driver
+  bool dropped = false;  ///< that CUDA has left the GPU's generation: no driver runs it there
 };
 
 /// Which driver for which GPU.
@@ -231,6 +242,8 @@ JobAnswer answer_job(const Asked& asked, const knowledge::Job& job);
 MatrixAnswer answer_matrix(const Asked& asked, std::optional<Version> work, const std::string& workload);
 
 // What several answers, and those who show them, ask.
+/// Why an installed PyTorch has no kernels for the GPU: no driver helps; empty: it has, or it is not known.
+std::string missing_kernels(const InstalledTorch& torch, const PlaceGpu& gpu);
 /// Why the place's driver cannot drive the GPU at all; empty: it can, or it is not known.
 std::string obstacle_of(const Asked& asked, const PlaceGpu& gpu);
 /// The driver can drive none of the place's GPUs.
@@ -245,6 +258,8 @@ std::optional<Forward> forward_here(const Asked& asked, const Version& cuda);
 knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
 
 // Names, as documents have them.
+/// Installs PyTorch's wheel that has no code for GPUs (source: pytorch.org/get-started/locally, compute platform CPU).
+std::string cpu_command(const Version& torch);
 std::string_view words_for(knowledge::WheelFit fit);
 std::string_view words_for(knowledge::RunsOn how);
 /// "9.0" of 90.

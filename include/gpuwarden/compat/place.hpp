@@ -9,6 +9,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/knowledge/gpu_boards.hpp"
 
 namespace gpuwarden::compat {
 
@@ -20,6 +21,13 @@ struct PlaceGpu {
   std::vector<const knowledge::GpuModel*> meant = {};  ///< of "A100" by name: every model with these words
 };
 
+/// A PyTorch that is on the machine.
+struct InstalledTorch {
+  std::string version;                     ///< "2.5.1+cu121"
+  std::string cuda;                        ///< of its build, as it says; empty: not told
+  std::vector<std::string> architectures;  ///< that it has code for; empty: not known
+};
+
 struct Place {
   std::vector<PlaceGpu> gpus;
   std::optional<knowledge::Version> driver;
@@ -27,13 +35,18 @@ struct Place {
   std::string origin;        ///< "this machine", "box.txt", "what was named"
   bool simulated = false;
   bool captured = false;
-  bool named = false;            ///< the GPUs were named, not found
+  bool named = false;     ///< the GPUs were named, not found
+  std::string cuda = {};  ///< what the driver offers, as nvidia-smi or NVML says; empty: not told
+  std::vector<InstalledTorch> torches = {};
   std::optional<Error> problem;  ///< why the machine told nothing
 
   /// Without doubles; GPUs that are not known are left out.
   std::vector<int> architectures() const;
   /// The processor's architecture that wheels have to be for: what is told, else that of machines with such GPUs.
   std::string_view wheel_machine() const;
+  /// The board, where all its GPUs are of those for which PyTorch's and vLLM's own wheels have no kernels (Orin);
+  /// nullptr elsewhere.
+  const knowledge::GpuBoard* board_of_other_builds() const;
   bool is_empty() const { return gpus.empty() && !driver; }
 };
 

@@ -10,6 +10,7 @@
 #include "gpuwarden/diagnosis/event.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 
@@ -56,6 +57,7 @@ struct Diagnosis {
   std::string look_at;               ///< where: "earlier in run.log", "rank 3"
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
+  knowledge::Platform platform = knowledge::Platform::linux_own;  ///< for which steps are written
 };
 
 /// `machine`: facts of the machine on which it happened, where they are known. `report`: what the text itself tells of

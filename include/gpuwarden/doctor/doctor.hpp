@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "gpuwarden/doctor/finding.hpp"
 #include "gpuwarden/doctor/purpose.hpp"
 #include "gpuwarden/facts/burn_in.hpp"
+#include "gpuwarden/facts/environment.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
 namespace gpuwarden::knowledge {
@@ -45,10 +47,28 @@ struct Check {
   std::string_view explained_by;
 };
 
-/// What a check writes its findings to.
+/// What a driver that is to be installed must be like.
+struct DriverNeed {
+  int at_least = 0;                                           ///< branch; 0: any
+  int at_most = 0;                                            ///< branch; 0: any
+  std::optional<facts::ModuleFlavour> module = std::nullopt;  ///< empty: whichever the GPUs take
+  bool modules_clash = false;                                 ///< one GPU takes the one module only, another the other
+
+  bool operator==(const DriverNeed&) const = default;
+};
+/// What satisfies both; where no driver does, at_least is above at_most or the modules clash.
+DriverNeed both(const DriverNeed& a, const DriverNeed& b);
+
+/// What a check writes its findings to. A machine has one driver, so whatever the findings of a report ask of it is
+/// asked by all of them: `agreed` is what the others ask.
 class Report {
  public:
-  Report(const Check& check, std::vector<Finding>& findings) : check_(check), findings_(findings) {}
+  Report(const Check& check, std::vector<Finding>& findings, const DriverNeed& agreed = {})
+      : check_(check), findings_(findings), agreed_(agreed) {}
+  /// Notes what this check's steps ask of the driver; the answer is what all findings ask of it together.
+  DriverNeed ask_driver(const DriverNeed& need);
+  /// All that ask_driver() was told; empty: this check has said nothing of a driver.
+  const std::optional<DriverNeed>& asked() const { return asked_; }
   /// The finding, for further words about it (severity, safe).
   Finding& say(std::string title, std::vector<std::string> fix = {});
   Finding& say(Severity severity, std::string title, std::vector<std::string> fix = {});
@@ -56,6 +76,8 @@ class Report {
  private:
   const Check& check_;
   std::vector<Finding>& findings_;
+  DriverNeed agreed_;
+  std::optional<DriverNeed> asked_;
 };
 
 /// All checks, in the order in which one would look.

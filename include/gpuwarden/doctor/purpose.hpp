@@ -38,4 +38,8 @@ struct Purpose {
 /// Reads "pytorch==2.5.1+cu124", "vllm", "sm_90", "train llama-3-8b", "serve 70B". Fails with invalid_argument.
 Result<Purpose> parse_purpose(std::string_view text);
 
+/// What was probably meant by a word that names no package as they are named here: "torch" of "torhc", "torch==2.4" of
+/// "torch>=2.4", "jax" of "jax[cuda13]"; empty: none is near.
+std::string nearest_package(std::string_view word);
+
 }  // namespace gpuwarden::doctor

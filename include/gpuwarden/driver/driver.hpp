@@ -74,6 +74,7 @@ struct DriverRequest {
 /// The driver to have, and why.
 struct Recommendation {
   int branch = 0;
+  bool branch_known = true;  ///< the tables have it; else it is newer than they are, or was never released
   facts::ModuleFlavour flavour = facts::ModuleFlavour::open;
   Packaging packaging = Packaging::cuda_repository;
   int lowest = 0;                     ///< branch that GPUs and purpose need; 0: any

@@ -10,22 +10,21 @@
 #include <vector>
 
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/knowledge/first_drivers.hpp"
 
 namespace gpuwarden::knowledge {
 
-/// The models whose names have these words ("H100", "rtx 4090"); if a name is exactly this (with or without "NVIDIA",
-/// "GeForce", "Tesla"), it comes first.
-std::vector<const GpuModel*> models_named(const Knowledge& knowledge, std::string_view words);
 /// 90 of 9.0.
 int architecture_of(const GpuModel& model);
 
-/// Whether a PyTorch wheel runs on a GPU with a driver, and if not, why.
+/// Whether a PyTorch wheel runs on a GPU with a driver, and if not, why; the later, the graver.
 enum class WheelFit {
   runs,
   runs_by_jit,               ///< no code for this GPU, but PTX, and the driver can compile it
-  no_code_for_gpu,           ///< "no kernel image is available for execution on the device"
   driver_too_old,            ///< below the wheel's floor
   jit_needs_a_newer_driver,  ///< only PTX for this GPU, and it is newer than the driver's compiler (CUDA error 222)
+  driver_not_for_gpu,        ///< it is older than the GPU, or has left it: what runs on other GPUs does not on this
+  no_code_for_gpu,           ///< "no kernel image is available for execution on the device": no driver helps
 };
 /// Unknown GPU or driver: that half is not judged.
 WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::optional<int> architecture,
@@ -49,7 +48,8 @@ std::string pip_command(const TorchBuild& build);
 
 /// The drivers for a GPU. Empty: not known, or none.
 struct DriverNeeds {
-  Version minimum;      ///< first branch that knows the GPU
+  Version minimum;      ///< first driver that knows the GPU
+  FirstDrivers first;   ///< the same, with what later branches say; a rule of the site stands in its place
   Version required;     ///< for the work; at least the minimum
   Version recommended;  ///< the branch to take today
   Version optimal;      ///< with which nothing of the work's toolkit is missing; else the GPU's last branch

@@ -91,7 +91,7 @@ struct PackageNeeds {
   std::string_view package;  ///< by its name on PyPI, or as people call the program
   Version first;
   Version last;              ///< empty: still
-  int min_capability = 0;    ///< 80 of 8.0; 0: whatever its PyTorch serves
+  int min_capability = 0;    ///< 80 of 8.0; 0: whatever its PyTorch serves where it has one, else not said
   Version min_driver;        ///< empty: that of its CUDA, or of its PyTorch
   Version cuda;              ///< major release of its wheels; empty: its PyTorch's
   Version torch;             ///< the least PyTorch; empty: not said
@@ -99,6 +99,7 @@ struct PackageNeeds {
   std::string_view note;
   std::string_view source;
   std::string_view as_of;  ///< "2026-11"
+  int max_capability = 0;  ///< 90 of 9.0: the last that it has kernels for; 0: no such bound
 };
 
 /// A release of a library or framework, in its maintainers' words.
@@ -123,6 +124,18 @@ struct XidCode {
   std::string_view source;
 };
 
+/// How a GPU sets bad memory aside (source: NVIDIA GPU memory error management, supported GPUs; NVIDIA dynamic page
+/// retirement; nvml.h, nvmlDeviceGetRemappedRows: "for Ampere or newer").
+enum class MemoryRepair {
+  unknown,
+  pages,  ///< they are retired when the driver is loaded anew: before Ampere
+  rows,   ///< spare ones replace them when the GPU is reset: Ampere and newer
+};
+/// By its architecture (80); empty: not known.
+MemoryRepair memory_repair(std::optional<int> architecture);
+/// "nvidia-smi -q -d ECC,ROW_REMAPPER": what shows a GPU's bad memory.
+std::string_view memory_report_command(MemoryRepair repair);
+
 /// How a toolkit's programs run on a driver (source: CUDA compatibility guide).
 enum class RunsOn {
   natively,                  ///< the driver is as new as the toolkit
@@ -139,13 +152,21 @@ bool is_over(std::string_view end, std::chrono::system_clock::time_point when);
 std::optional<Version> cuda_of_build(std::string_view build);
 /// "cu124" of 12.4.
 std::string build_of_cuda(const Version& cuda);
+/// "cpu", and "cpu.cxx11.abi" of before PyTorch 2.7: a wheel that uses no GPU.
+bool is_cpu_build(std::string_view build);
 
 /// Whether code compiled for `compiled` runs on `architecture` (90 for 9.0). Entries as torch.cuda.get_arch_list() and
 /// wheel tables have them: "sm_80", "sm_90a" (that GPU only), "sm_120f" (that family), "compute_90" and "9.0+PTX"
 /// (any newer, by JIT), "8.6". SASS runs on the same major at an equal or higher minor (source: CUDA programming
-/// guide, binary compatibility; family-specific targets: NVIDIA blog on CUDA 12.9).
+/// guide, binary compatibility; family-specific targets: NVIDIA blog on CUDA 12.9), but for Jetson's GPUs, whose SASS
+/// is their own.
 bool code_runs_on(std::string_view compiled, int architecture);
 bool any_code_runs_on(const std::vector<std::string>& compiled, int architecture);
+/// 87 (Orin), 72 (Xavier) ...: a GPU in one chip with its processor. "Binary compatibility is supported only for the
+/// desktop. It is not supported for Tegra" (source: CUDA C programming guide 3.1.2, as jax-ml/jax#40492 quotes it and
+/// measures it on Orin: code of sm_80 has no kernel image there; pytorch/pytorch torch/cuda/__init__.py,
+/// DEVICE_REQUIREMENT; vllm-project/vllm#19328).
+bool is_jetson(int architecture);
 
 /// The tables, and the questions to them. built_in() is what was compiled in; a user's file can lie over it.
 class Knowledge {
@@ -217,7 +238,9 @@ class Knowledge {
   /// What this release of a package needs (no version: its newest); nullptr where that is not known.
   const PackageNeeds* package(std::string_view name, const std::optional<Version>& version) const;
 
-  const XidCode* xid(int code) const;
+  /// What it means on a GPU that repairs its memory this way; the catalogue of Ampere and newer where that is not
+  /// known.
+  const XidCode* xid(int code, MemoryRepair repair = MemoryRepair::unknown) const;
 
   /// The model by PCI device id, else by name; names may lack "NVIDIA ", be a MIG instance's or be cut ("... 3090 Ti
   /// ..."). nullptr where it is not known.

@@ -68,7 +68,7 @@ struct DiagnosisCause {
   std::string_view area;
   std::string_view title;
   std::span<const std::string_view> summary;  ///< sentences with {facts}, most telling first; the last has none
-  std::span<const std::string_view> fix;      ///< "[vllm,sglang] step": only where the log is of one of these (tags)
+  std::span<const std::string_view> fix;      ///< "[vllm,sglang] step", "[!wsl] step": only for some logs (tags)
   std::span<const std::string_view> confirm;
   std::string_view link;
   std::string_view source;

@@ -21,6 +21,9 @@ inline constexpr int kFirstPinnedBranch = 575;
 
 /// The fabric manager's package for drivers of this branch.
 std::string fabric_manager_package(PackageSource source, int branch);
+/// The NVLink subnet manager that switches of the fourth generation (B100, B200, B300) need beside the fabric manager;
+/// it has versions of its own. Empty where the source has none.
+std::string_view subnet_manager_package(PackageSource source);
 
 /// A package of exactly this version, as its manager's command line takes it: "NAME=VERSION-*" for apt (whatever the
 /// packaging's own revision), "NAME-VERSION" for dnf, "NAME=VERSION" for zypper. Not quoted for a shell.

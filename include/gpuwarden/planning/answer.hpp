@@ -43,6 +43,8 @@ struct PlanAnswer {
   bool fits = false;
   std::vector<ExplainedUse> lines;  ///< of the chosen candidate's peak
   std::optional<ServingPool> pool;  ///< of serving
+  /// Tokens of the longest request that the pool would hold, where it holds not one of those asked for.
+  std::optional<std::uint32_t> longest_request;
   std::optional<Calibration> calibration;
   std::optional<Speed> speed;      ///< empty: the GPU's peak is not known, nothing fits, or nothing is trained
   std::vector<std::string> notes;  ///< what these GPUs do not have of what was asked for, a sentence each

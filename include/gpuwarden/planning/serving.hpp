@@ -46,11 +46,15 @@ struct ServingPool {
 /// cache's element. Fails with invalid_argument on settings that check() refuses and on a utilization outside 0 to 1.
 Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& settings, const ServingBudget& budget);
 
+/// The most tokens, up to settings.sequence and else in whole blocks, of a request that the pool of the best strategy
+/// over request.gpus holds; 0: none.
+std::uint32_t longest_request(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget);
+
 /// Where the weights fit, but the pool holds not one request of settings.sequence tokens: what makes it hold one,
-/// cheapest first. Settings of the engine, an 8-bit cache, quantised weights, shorter requests, and `smallest` GPUs.
-/// Empty where it holds one already, and where nothing helps.
+/// cheapest first. Settings of the engine, an 8-bit cache, quantised weights, requests of `longest` tokens (what
+/// longest_request says), and `smallest` GPUs. Empty where it holds one already, and where nothing helps.
 std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
-                                 std::optional<std::uint32_t> smallest);
+                                 std::uint32_t longest, std::optional<std::uint32_t> smallest);
 
 /// What a forward pass over budget.batched_tokens holds beside the weights, bytes.
 double profiled_activations(const ModelFigures& model, const Settings& settings, const ServingBudget& budget);

@@ -14,19 +14,34 @@
 
 namespace gpuwarden::planning {
 
+/// What serves a model; each decides otherwise how long requests may be where nobody says so.
+enum class Engine { vllm, sglang, llama_cpp, tensorrt_llm };
+
+/// Where settings.sequence comes from.
+enum class Length {
+  given,   ///< it was asked for, or the model's window is not known
+  window,  ///< it is the model's: an engine whose pool cannot hold one request of it does not start
+  fitted,  ///< the model's at most; where the pool cannot hold that, what it holds
+};
+
 /// A model and its task. What is not fixed is searched.
 struct Workload {
   ModelShape model;
   Settings settings;
-  bool fixed_strategy = false;       ///< settings.parallel says how GPUs share the work; its data-parallel ranks follow
-  bool usual_sharding = false;       ///< no strategy was named: settings.parallel.sharding is the framework's usual one
-  bool fixed_micro_batch = false;    ///< settings.micro_batch is kept; else the largest that fits
-  bool fixed_recompute = false;      ///< settings.recompute is kept
-  std::uint64_t global_batch = 0;    ///< samples of an optimizer step on all GPUs; 0: free
-  double serving_utilization = 0.9;  ///< of a GPU's memory that a serving engine takes, 0 to 1
-  std::uint32_t batched_tokens = 8192;  ///< that a serving engine works on at a time
-  std::uint32_t max_requests = 256;     ///< that a serving engine works on at a time
-  std::vector<std::string> notes;       ///< what is assumed where nothing is said, a sentence each
+  bool fixed_strategy = false;     ///< settings.parallel says how GPUs share the work; its data-parallel ranks follow
+  bool usual_sharding = false;     ///< no strategy was named: settings.parallel.sharding is the framework's usual one
+  bool fixed_micro_batch = false;  ///< settings.micro_batch is kept; else the largest that fits
+  bool fixed_recompute = false;    ///< settings.recompute is kept
+  std::uint64_t global_batch = 0;  ///< samples of an optimizer step on all GPUs; 0: free
+  /// Of a GPU's memory that a serving engine takes, 0 to 1. vLLM's default is 0.92 where it counts its CUDA graphs in
+  /// (0.21 and later), which is 0.90 to 0.91 without them. Sources: vllm/config/cache.py; the line that
+  /// vllm/v1/worker/gpu_worker.py logs ("equivalent to --gpu-memory-utilization=0.9129 without").
+  double serving_utilization = 0.9;
+  std::uint32_t batched_tokens = 0;  ///< that a serving engine works on at a time; 0: as many as it takes on the GPU
+  std::uint32_t max_requests = 0;    ///< the same
+  Engine engine = Engine::vllm;
+  Length length = Length::given;
+  std::vector<std::string> notes;  ///< what is assumed where nothing is said, a sentence each
   bool operator==(const Workload&) const = default;
 };
 

@@ -23,7 +23,7 @@ namespace gpuwarden::serve {
 /// How often a GPU had an Xid since the server was started.
 struct XidCount {
   Uuid gpu;
-  GpuIndex index;
+  std::optional<GpuIndex> index;  ///< as it was listed last; empty where it never was
   std::uint64_t xid = 0;
   std::uint64_t count = 0;
   std::chrono::system_clock::time_point last{};
@@ -58,6 +58,8 @@ class Tally {
   std::optional<std::size_t> expected_;
   std::filesystem::path job_mapping_;
   std::set<std::string> seen_;
+  /// As listed last: a driver that hangs gives no UUIDs, and its events come all the same.
+  std::map<std::string, GpuIndex> indices_;
   std::map<std::pair<std::string, std::uint64_t>, XidCount> xids_;
   std::shared_ptr<const Counts> latest_ = std::make_shared<Counts>();
 };

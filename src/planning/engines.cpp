@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/engines.hpp"
+
+#include <algorithm>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::planning {
+
+const EngineTraits& traits_of(Engine engine) { return *std::ranges::find(kEngines, engine, &EngineTraits::engine); }
+
+std::uint32_t usual_window(const ModelShape& model, Engine engine) {
+  if (model.estimated) return 0;
+  const bool unscaled = engine == Engine::vllm && model.unscaled_positions > 0;
+  return unscaled ? model.unscaled_positions : model.max_positions;
+}
+
+/// Source: vllm/engine/arg_utils.py, EngineArgs.get_batch_defaults, for `vllm serve`: GPUs of 70 GiB and more work on
+/// more at a time, A100s excepted.
+BatchSizes usual_batch(Engine engine, const GpuGroup& gpus) {
+  constexpr Bytes kLargeForVllm{70ULL << 30U};
+  if (engine != Engine::vllm) return {};
+  const bool large = gpus.usable >= kLargeForVllm && !to_lower(gpus.name).contains("a100");
+  return large ? BatchSizes{.tokens = 8192, .requests = 1024} : BatchSizes{.tokens = 2048, .requests = 256};
+}
+
+}  // namespace gpuwarden::planning

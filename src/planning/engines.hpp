@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What serving engines do where their options are left out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "gpuwarden/planning/gpus.hpp"
+#include "gpuwarden/planning/model.hpp"
+#include "gpuwarden/planning/workload.hpp"
+
+namespace gpuwarden::planning {
+
+struct EngineTraits {
+  Engine engine;
+  std::string_view word;           ///< "llama.cpp"
+  std::string_view title;          ///< as its makers write it
+  std::string_view length_option;  ///< that limits a request
+  bool shortens;                   ///< starts where its pool cannot hold a request of the model's window
+  std::uint32_t least;             ///< tokens to which it shortens at most
+  std::string_view source;
+};
+
+inline constexpr std::uint32_t kEngineBlock = 16;
+
+inline constexpr auto kEngines = std::to_array<EngineTraits>({
+    {.engine = Engine::vllm,
+     .word = "vllm",
+     .title = "vLLM",
+     .length_option = "--max-model-len",
+     .shortens = false,
+     .least = kEngineBlock,
+     .source = "vllm/config/model.py (_get_and_verify_max_len), vllm/v1/core/kv_cache_utils.py "
+               "(_check_enough_kv_cache_memory raises a ValueError)"},
+    {.engine = Engine::sglang,
+     .word = "sglang",
+     .title = "SGLang",
+     .length_option = "--context-length",
+     .shortens = true,
+     .least = kEngineBlock,
+     .source = "sglang/srt/configs/model_config.py (_derive_context_length); sglang/srt/managers/tp_worker.py: "
+               "max_req_len is the smaller of the context and the pool"},
+    // -c 0 asks for the whole window. Before --fit (December 2025) -c was 4096 where it was left out.
+    {.engine = Engine::llama_cpp,
+     .word = "llama.cpp",
+     .title = "llama.cpp",
+     .length_option = "-c",
+     .shortens = true,
+     .least = 4096,
+     .source = "llama.cpp common/arg.cpp (--ctx-size: 0 is the model's; --fit-ctx 4096), common/fit.cpp"},
+    {.engine = Engine::tensorrt_llm,
+     .word = "tensorrt-llm",
+     .title = "TensorRT-LLM",
+     .length_option = "--max_seq_len",
+     .shortens = true,
+     .least = kEngineBlock,
+     .source = "tensorrt_llm/_torch/pyexecutor/_util.py: max_seq_len becomes what the KV cache manager can hold"},
+});
+
+const EngineTraits& traits_of(Engine engine);
+
+/// Tokens of a request that an engine takes where none are named; 0: the model's window is not known.
+std::uint32_t usual_window(const ModelShape& model, Engine engine);
+
+struct BatchSizes {
+  std::uint32_t tokens = 8192;
+  std::uint32_t requests = 256;
+};
+/// What an engine works on at a time on such a GPU where nothing is named.
+BatchSizes usual_batch(Engine engine, const GpuGroup& gpus);
+
+}  // namespace gpuwarden::planning

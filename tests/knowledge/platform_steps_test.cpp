@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/knowledge/platform_steps.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpuwarden/knowledge/diagnosis.hpp"
+
+namespace gpuwarden::knowledge {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(PlatformSteps, AreAsTheyStandOnLinux) {
+  EXPECT_THAT(steps_on(Platform::linux_own, {"sudo modprobe nvidia", "x"}), ElementsAre("sudo modprobe nvidia", "x"));
+}
+
+TEST(PlatformSteps, InWslLinuxsOwnCommandsStayAndItsDriversGo) {
+  EXPECT_THAT(steps_on(Platform::wsl, {"sudo apt install g++-12", "sudo systemctl restart docker", "pip install vllm"}),
+              ElementsAre("sudo apt install g++-12", "sudo systemctl restart docker", "pip install vllm"));
+  EXPECT_THAT(steps_on(Platform::wsl, {"sudo apt install nvidia-driver-580-open", "sudo reboot"}),
+              ElementsAre(HasSubstr("on Windows"), HasSubstr("wsl --shutdown")));
+  EXPECT_THAT(steps_on(Platform::wsl, {"sudo modprobe nvidia", "sudo dkms autoinstall"}),
+              ElementsAre(HasSubstr("wsl --shutdown")))
+      << "each is said once";
+  EXPECT_THAT(steps_on(Platform::wsl, {"sudo dmesg -T | grep -i oom-kill", "dmesg -T | grep -i xid"}),
+              ElementsAre(HasSubstr("oom-kill"), HasSubstr("nvlddmkm")));
+  EXPECT_THAT(steps_on(Platform::wsl, {"sudo nvidia-smi -c 0"}),
+              ElementsAre("nvidia-smi -c 0   # on Windows, as its administrator"));
+}
+
+TEST(PlatformSteps, NothingIsSaidWhereNothingFits) {
+  EXPECT_THAT(steps_on(Platform::wsl, {"sudo systemctl enable --now nvidia-persistenced"}), IsEmpty());
+  EXPECT_THAT(steps_on(Platform::windows, {"sudo apt install python3-venv"}), IsEmpty());
+  EXPECT_THAT(steps_on(Platform::wsl, {"lsmod | grep nvidia; cat /proc/driver/nvidia/version", "dkms status"}),
+              IsEmpty())
+      << "looking is no reason to restart";
+  EXPECT_THAT(steps_on(Platform::wsl, {"lsof -i :29500"}), ElementsAre("lsof -i :29500"));
+  for (const Platform platform : {Platform::wsl, Platform::windows})
+    EXPECT_THAT(steps_on(platform, {"collect nvidia-bug-report.sh and have the GPU replaced"}),
+                ElementsAre("collect nvidia-smi -q and have the GPU replaced"));
+  EXPECT_THAT(steps_on(Platform::windows, {"ulimit -n", "cat /sys/fs/cgroup/memory.max"}), IsEmpty());
+}
+
+TEST(PlatformSteps, EventsAreReadForTheDriversLogOnly) {
+  for (const Platform platform : {Platform::wsl, Platform::windows}) {
+    EXPECT_THAT(steps_on(platform, {"dmesg -T | grep -i xid"}), ElementsAre(HasSubstr("nvlddmkm")));
+    EXPECT_THAT(steps_on(platform, {"sudo dmesg -T | tail -50"}), ElementsAre(HasSubstr("nvlddmkm")));
+  }
+  const std::vector<std::string> others = {"sudo dmesg -T | grep -iE 'out of memory|oom-kill'",
+                                           "journalctl -b | grep -i 'systemd.*Reloading'"};
+  EXPECT_THAT(steps_on(Platform::windows, others), IsEmpty());
+  EXPECT_EQ(steps_on(Platform::wsl, others), others);
+}
+
+TEST(PlatformSteps, InWslToolkitsKeepTheirRepositoryAndLinuxsDriverIsTakenAway) {
+  const std::vector<std::string> stay = {"install cuda-keyring_1.1-1_all.deb", "apt-cache policy cuda-toolkit-12-8",
+                                         "sudo apt-mark hold cuda-toolkit-12-8",
+                                         "sudo apt remove --purge '^nvidia-driver.*' '^libnvidia-.*'"};
+  EXPECT_EQ(steps_on(Platform::wsl, stay), stay);
+  for (const char* step : {"apt-cache policy 'nvidia-driver-*'", "sudo apt-mark hold nvidia-driver-580",
+                           "sudo dnf module reset nvidia-driver", "sudo apt-get purge 'nvidia-*', then install one",
+                           "purge nvidia-driver-580 and reinstall it"})
+    EXPECT_THAT(steps_on(Platform::wsl, {step}), ElementsAre(HasSubstr("driver on Windows"))) << step;
+}
+
+TEST(PlatformSteps, EachOfTheDriversFilesIsLinuxs) {
+  for (const char* step : {"ls -l /dev/nvidia0", "ls -l /dev/nvidiactl", "ls /dev/nvidia*", "ls /dev/nvidia-uvm"}) {
+    EXPECT_THAT(steps_on(Platform::wsl, {step}), ElementsAre(HasSubstr("/dev/dxg"))) << step;
+    EXPECT_THAT(steps_on(Platform::windows, {step}), IsEmpty()) << step;
+  }
+}
+
+TEST(PlatformSteps, WordsOfSentencesAreNoCommands) {
+  const std::vector<std::string> stay = {"mount the driver into the container",
+                                         "export the model",
+                                         "In Kubernetes: mount an emptyDir for the cache",
+                                         "export it anew, and cat the parts together",
+                                         "Or name it: export ARCH_LIST, or -DARCHITECTURES",
+                                         "See that Docker can mount and export what it needs; unset the variable"};
+  EXPECT_EQ(steps_on(Platform::windows, stay), stay);
+  for (const char* step :
+       {"mount -o remount,ro x", "pip list | grep -i nvidia", "cd x && ls", "python a.py; export A=$B",
+        "Name it: export CC=gcc-12", "Make room (ls -la cache)", "cat log.txt", "a; unset NAME", "apt install x"})
+    EXPECT_THAT(steps_on(Platform::windows, {step}), IsEmpty()) << step;
+}
+
+TEST(PlatformSteps, WindowsSetsVariablesInItsOwnShell) {
+  EXPECT_THAT(steps_on(Platform::windows, {"export NCCL_DEBUG=INFO   # says more", "export A=$B/c", "sudo ls"}),
+              ElementsAre("$env:NCCL_DEBUG='INFO'   # says more"));
+  EXPECT_THAT(
+      steps_on(Platform::windows,
+               {"export A=\"-DX=ON\"", "export A='-D X' B=2   # why", "export A='x", "unset CUDA_VISIBLE_DEVICES"}),
+      ElementsAre("$env:A='-DX=ON'", "$env:A='-D X'; $env:B='2'   # why", "Remove-Item Env:CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(PlatformSteps, NoStepOfACauseOrRuleAsksForLinuxsDriverElsewhere) {
+  const auto expect = [](std::string_view id, std::span<const std::string_view> texts) {
+    const std::vector<std::string> steps(texts.begin(), texts.end());
+    for (const std::string& step : steps_on(Platform::wsl, steps))
+      EXPECT_THAT(step, Not(ContainsRegex("modprobe|rmmod|dkms|mokutil|initramfs|nvidia-driver|nvidia-persistenced|"
+                                          "lspci|/dev/nvidia|sudo reboot|sudo nvidia-smi|[Nn][Vv][Rr][Mm]")))
+          << id;
+    for (const std::string& step : steps_on(Platform::windows, steps))
+      EXPECT_THAT(step, Not(ContainsRegex("modprobe|rmmod|dkms|mokutil|initramfs|sudo |systemctl|journalctl|dmesg|"
+                                          "(^| )apt |lspci|ldconfig|/etc/|/dev/")))
+          << id;
+  };
+  for (const DiagnosisCause& cause : diagnosis_causes()) {
+    expect(cause.id, cause.fix);
+    expect(cause.id, cause.confirm);
+  }
+  for (const DiagnosisRule& rule : diagnosis_rules()) expect(rule.id, rule.fix);
+}
+
+}  // namespace
+}  // namespace gpuwarden::knowledge
