@@ -13,6 +13,7 @@
 #include "capture/merge.hpp"
 #include "capture/messages.hpp"
 #include "capture/monitor.hpp"
+#include "capture/program_report.hpp"
 #include "capture/slurm.hpp"
 #include "capture/smi_csv.hpp"
 #include "capture/smi_list.hpp"
@@ -54,6 +55,7 @@ constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::gpuwarden_json, "
                                                         {Kind::sglang_env, "sglang check_env"},
                                                         {Kind::ds_report, "ds_report"},
                                                         {Kind::library_env, "report of a Python library"},
+                                                        {Kind::program, "what a program reports"},
                                                         {Kind::toolkit, "toolkit and packages"},
                                                         {Kind::system, "system tools"},
                                                         {Kind::slurm, "Slurm"},
@@ -296,6 +298,8 @@ Kind kind_of_report(EnvTool tool) {
     case EnvTool::transformers:
     case EnvTool::jax:
       return Kind::library_env;
+    case EnvTool::program:
+      return Kind::program;
     case EnvTool::collect_env:
       break;
   }
@@ -329,6 +333,20 @@ void read_software(std::vector<Line>& lines, Capture& capture) {
   facts::Snapshot part;
   part.environment = std::move(messages);
   merge(capture.snapshot, std::move(part));
+}
+
+/// Programs know the machine through CUDA: what the driver's own tools and reports tell of it stays.
+void read_programs(const std::vector<Line>& lines, Capture& capture) {
+  for (const auto& report : {read_program_report(lines), read_python_answers(lines)}) {
+    if (!report) continue;
+    facts::Snapshot part = snapshot_of_env_report(*report);
+    facts::Snapshot& whole = capture.snapshot;
+    if (!whole.gpus.empty()) part.gpus.clear();
+    if (whole.driver_version) part.driver_version.reset();
+    if (whole.cuda_driver_version) part.cuda_driver_version.reset();
+    capture.parts.push_back({Kind::program, report->line});
+    merge(whole, std::move(part));
+  }
 }
 
 }  // namespace
@@ -366,15 +384,17 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
     read_software(lines, software);
     append(*capture, Scanner(lines).scan());
     append(*capture, std::move(software));
+    read_programs(lines, *capture);
     const bool kernel =
         std::ranges::any_of(capture->parts, [](const Part& part) { return part.kind == Kind::kernel_log; });
     if (kernel) merge(capture->snapshot, read_kernel_log(rest));
   }
   if (capture->parts.empty()) {
-    return fail(ErrorCode::corrupt, fmt::format("{}: {}", name, describe_unread(text)),
-                "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
-                "amd-smi and xpu-smi JSON, collect_env and similar reports, nvcc, Slurm, gpuwarden snapshot; of a log "
-                "of a failure: gpuwarden diagnose FILE");
+    return fail(
+        ErrorCode::corrupt, fmt::format("{}: {}", name, describe_unread(text)),
+        "known: nvidia-smi (plain, -q, -q -x, -L, CSV, topo, nvlink, dmon, pmon), kernel logs, rocm-smi, "
+        "amd-smi and xpu-smi JSON, collect_env and similar reports, what programs print of their GPUs when they "
+        "start, nvcc, Slurm, gpuwarden snapshot; of a log of a failure: gpuwarden diagnose FILE");
   }
   // What gpuwarden wrote comes back as it was.
   if (capture->parts[0].kind != Kind::gpuwarden_json) capture->snapshot.origin = origin_of(name, capture->parts);

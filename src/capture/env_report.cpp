@@ -72,6 +72,7 @@ constexpr auto kLabels = std::to_array<Label>({
     {"accelerate version", "accelerate", EnvTool::transformers},
     {"platform", "platform", EnvTool::transformers},
     {"gpu type", "gpu_type", EnvTool::transformers},
+    {"accelerator", "gpu_type", EnvTool::transformers},
     {"jax", "jax", EnvTool::jax},
     {"jaxlib", "jaxlib", EnvTool::jax, true},
     {"numpy", "numpy", EnvTool::jax},

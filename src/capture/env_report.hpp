@@ -14,7 +14,7 @@
 
 namespace gpuwarden::capture {
 
-enum class EnvTool { collect_env, sglang, deepspeed, transformers, jax };
+enum class EnvTool { collect_env, sglang, deepspeed, transformers, jax, program };
 
 /// What was printed, by slot ("torch", "cuda_build", "driver", ...), with "Could not collect" and the like as they are.
 struct EnvReport {
@@ -22,7 +22,9 @@ struct EnvReport {
   std::uint32_t line = 0;  ///< of its first label
   std::map<std::string, std::string, std::less<>> cells;
   std::vector<std::string> gpus;  ///< as printed: "GPU 0: NVIDIA H200", "MIG 1g.18gb     Device  0:"
-  std::vector<std::pair<std::string, std::string>> capabilities;  ///< sglang's "0,1" and "8.6"
+  std::vector<std::pair<std::string, std::string>> capabilities;  ///< of "0,1": "8.6"
+  std::map<std::uint32_t, Bytes> memories;                        ///< of these indices, in all
+  std::vector<std::string> torch_architectures;                   ///< "sm_90"
   struct Package {
     std::string name;
     std::string version;
@@ -30,6 +32,7 @@ struct EnvReport {
   };
   std::vector<Package> packages;
   std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<facts::ReportedMessage> messages;
 
   /// The cell; empty where it was not printed.
   std::string_view cell(std::string_view slot) const;

@@ -173,6 +173,7 @@ PythonEnvironment python_of(const EnvReport& report) {
   const std::string_view with_gpu = report.cell("torch_gpu");
   if (with_gpu.ends_with("(True)") || with_gpu.ends_with("(False)"))
     python.cuda_available = with_gpu.ends_with("(True)");
+  python.torch_architectures = report.torch_architectures;
   python.cuda_runtime = known(report.cell("cuda_runtime"));
   python.cudnn = cudnn_of(report);
   return python;
@@ -257,10 +258,18 @@ void read_capabilities(const EnvReport& report, Snapshot& snapshot) {
   }
 }
 
+void read_memories(const EnvReport& report, Snapshot& snapshot) {
+  for (auto& record : snapshot.gpus) {
+    const auto found = report.memories.find(record.gpu.index.value);
+    if (found != report.memories.end()) record.sample.memory_total = found->second;
+  }
+}
+
 /// JAX's "NVIDIA A100-SXM4-40GB-8, 4 local devices": of all processes 8, of this one 4. transformers name the first
 /// GPU.
 void read_device_names(const EnvReport& report, Snapshot& snapshot) {
-  const std::string_view type = report.cell("gpu_type");
+  // diffusers: "NVIDIA A100-SXM4-80GB, 81920 MiB".
+  const std::string_view type = report.cell("gpu_type").substr(0, report.cell("gpu_type").find(", "));
   if (!is_unknown_word(type) && snapshot.gpus.empty()) snapshot.gpus.push_back(gpu_named(0, type));
   const std::string_view devices = report.cell("jax_devices");
   const std::size_t comma = devices.rfind(", ");
@@ -297,6 +306,7 @@ void read_gpus(const EnvReport& report, Snapshot& snapshot) {
   }
   read_device_names(report, snapshot);
   read_capabilities(report, snapshot);
+  read_memories(report, snapshot);
 }
 
 }  // namespace
@@ -308,12 +318,14 @@ Snapshot snapshot_of_env_report(const EnvReport& report) {
   const auto driver = known(report.cell("driver"));
   const auto driver_words = driver ? split_words(*driver) : std::vector<std::string_view>{};
   if (!driver_words.empty() && knowledge::Version::parse(driver_words[0])) snapshot.driver_version = driver_words[0];
+  snapshot.cuda_driver_version = known(report.cell("cuda_driver"));
   read_gpus(report, snapshot);
   environment.pythons.push_back(python_of(report));
   read_toolkit(report, environment);
   read_libraries(report, environment);
   read_compilers(report, environment);
   read_system(report, environment.host);
+  environment.messages = report.messages;
   for (const auto& [name, value] : report.variables) {
     if (facts::find_variable(environment, name) == nullptr)
       environment.variables.push_back({printable(name), printable(value)});

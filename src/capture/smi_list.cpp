@@ -224,7 +224,6 @@ constexpr NvmlWord kNvmlWords[] = {
     {"ERROR_LIBRARY_NOT_FOUND", FailureKind::no_library},
     {"NVML Shared Library Not Found", FailureKind::no_library},
     {"could not load NVML library", FailureKind::no_library},
-    {"load library failed: libnvidia-ml.so", FailureKind::no_library},
     {"NVMLError_NoPermission", FailureKind::no_permission},
     {"NVML_ERROR_NO_PERMISSION", FailureKind::no_permission},
     {"nvml error: insufficient permissions", FailureKind::no_permission},

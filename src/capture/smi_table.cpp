@@ -17,7 +17,7 @@ std::string_view without_prefix(std::string_view line) {
 }
 
 /// The parts between a line's bars; empty where the line is no row. A row needs its closing bar.
-Cells cells_of(std::string_view line) {
+Cells bar_cells_of(std::string_view line) {
   const std::string_view text = without_prefix(line);
   if (text.size() < 3 || text.front() != '|' || text.back() != '|') return {};
   return split(text.substr(1, text.size() - 2), '|');
@@ -152,7 +152,7 @@ enum class Section { gpus, mig, processes };
 
 /// What one row of the table adds to it.
 void take_row(std::string_view line, Section& section, SmiTable& table) {
-  const Cells cells = cells_of(line);
+  const Cells cells = bar_cells_of(line);
   if (cells.empty()) return;
   const std::string_view first = trim(cells[0]);
   if (first.starts_with("MIG devices")) {
@@ -200,7 +200,7 @@ SmiTable read_smi_table(std::span<const Line> lines, std::size_t& end) {
     if (is_table_header(line)) break;
     // What stands before the header's edge stands before every row's.
     if (edge < line.size() && (line[edge] == '|' || line[edge] == '+')) line.remove_prefix(edge);
-    const bool row = !cells_of(line).empty() || is_border(line);
+    const bool row = !bar_cells_of(line).empty() || is_border(line);
     blank = row ? 0 : blank + 1;
     // Between the sections stands one line that is no row; more than a few, and the table is over.
     if (blank > 3) break;

@@ -168,6 +168,23 @@ void cpu_only(const Subject& subject, Report& report) {
                {fitting_torch(subject)});
 }
 
+/// Somebody asked torch.cuda.is_available(), and it is False.
+void asked_in_vain(const Subject& subject, Report& report) {
+  for (const auto* message : of_kind(subject, "cuda_not_available")) {
+    const auto torch = torches(subject);
+    const std::string version = torch.empty() ? "" : " " + torch[0].version;
+    const bool cpu = !torch.empty() && !torch[0].cuda && !torch[0].python->torch_rocm;
+    if (cpu)
+      report.say(fmt::format("PyTorch{} was built without CUDA: torch.cuda.is_available() is False{}", version,
+                             at_line(*message)),
+                 {fitting_torch(subject)});
+    else
+      report.say(fmt::format("PyTorch{} sees no GPU: torch.cuda.is_available() is False{}", version, at_line(*message)),
+                 {"python -c 'import torch; torch.cuda.init()'   # says why",
+                  "nvidia-smi   # does the driver run, and is it new enough for that PyTorch?"});
+  }
+}
+
 void old_libc(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "glibc_missing"))
     report.say(fmt::format("a library needs glibc {}; this system has {}{}", message->value,
@@ -333,6 +350,11 @@ constexpr auto kReportedChecks = std::to_array<Check>({
      "libcuda-compat-unfit libcuda-stub-first driver-library-mismatch"},
     {"reported-cpu-build", Area::frameworks, Severity::error, "\"Torch not compiled with CUDA enabled\"",
      "That PyTorch was built for the CPU.", "PyTorch, torch/cuda/__init__.py", "", cpu_only, "torch-without-cuda"},
+    {"reported-not-available", Area::frameworks, Severity::error, "\"torch.cuda.is_available()\" and \"False\"",
+     "PyTorch falls back to the CPU or stops.", "PyTorch documentation, torch.cuda",
+     "https://pytorch.org/docs/stable/generated/torch.cuda.is_available.html", asked_in_vain,
+     "torch-without-cuda torch-cuda-unavailable torch-needs-newer-driver reported-cpu-build reported-driver-too-old "
+     "reported-cuda-error driver-library-mismatch driver-missing driver-not-loaded driver-in-trouble"},
     {"reported-glibc-too-old", Area::system, Severity::error, "\"version `GLIBC_...' not found\"",
      "The binary was built on a newer system.", "ld.so(8)", "", old_libc},
     {"reported-libstdcxx-too-old", Area::libraries, Severity::error, "\"version `GLIBCXX_...' not found\"",

@@ -38,6 +38,9 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   EXPECT_EQ(with({"./build/bin/llama-server", "-m", "qwen3-8b", "-ngl", "99", "-fa", "on"}), by("llama.cpp"));
   EXPECT_EQ(with({"llama-server", "-hf", "Qwen/Qwen3-8B", "-fa"}), by("llama.cpp"));
   EXPECT_EQ(with({"trtllm-serve", "serve", "Qwen/Qwen3-8B"}), by("tensorrt-llm"));
+  // Options of gpuwarden's own may stand before it.
+  EXPECT_EQ(plan({"--gpus", "2xa100", "--max-model-len", "8192", "-tp", "2", "vllm", "serve", "Qwen/Qwen3-8B"}), own);
+  EXPECT_EQ(plan({"--gpus", "l4", "--task", "train", "vllm", "serve", "gpt2"}), plan({"gpt2", "--gpus", "l4"}));
   // A task that is named stays.
   EXPECT_EQ(plan({"vllm", "serve", "gpt2", "--gpus", "l4", "--task", "train"}), plan({"gpt2", "--gpus", "l4"}));
   expect_error({"plan", "./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}, 2,

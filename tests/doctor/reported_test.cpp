@@ -37,6 +37,8 @@ constexpr auto kReported = std::to_array<Case>({
     {"reported-driver-too-old", [](Snapshot& m) { quote(m, "driver_too_old", "11040"); }, quote_another, "CUDA 11.4"},
     {"reported-cuda-error", [](Snapshot& m) { quote(m, "cuda_error", "803"); }, quote_another, "error 803"},
     {"reported-cpu-build", [](Snapshot& m) { quote(m, "no_cuda_build", ""); }, quote_another, "without (line 12)"},
+    {"reported-not-available", [](Snapshot& m) { quote(m, "cuda_not_available", ""); }, quote_another,
+     "sees no GPU: torch.cuda.is_available() is False (line 12)"},
     {"reported-glibc-too-old", [](Snapshot& m) { quote(m, "glibc_missing", "2.32"); }, quote_another, "glibc 2.32"},
     {"reported-libstdcxx-too-old", [](Snapshot& m) { quote(m, "glibcxx_missing", "3.4.32"); }, quote_another,
      "of GCC 13.2 (GLIBCXX_3.4.32)"},

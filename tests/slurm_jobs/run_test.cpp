@@ -52,8 +52,9 @@ TEST_F(SlurmJobs, RanksOfTorchMeetOverGloo) {
 TEST_F(SlurmJobs, TheExitCodeIsTheJobsAndOneFailureEndsAll) {
   GPUWARDEN_NEEDS(is_there(), "Slurm");
   ASSERT_NO_FATAL_FAILURE(start());
+  // Slurm ends a sleep, and its shell afterwards.
   const auto done =
-      slurm_run({"--nodes", "2", "--", "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 200; touch " + logs() + "/late"});
+      slurm_run({"--nodes", "2", "--", "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 200 && touch " + logs() + "/late"});
   EXPECT_EQ(done.exit_code, 7) << done.standard_error;
   EXPECT_THAT(done.standard_error, AllOf(HasSubstr("has failed"), HasSubstr("exit code 7")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "logs/late"));

@@ -98,9 +98,23 @@ bool names_model_of_llama_cpp(std::string_view word) {
 
 bool is_script(std::string_view word) { return word.ends_with(".py") && !word.starts_with('-'); }
 
-}  // namespace
+/// Where a program's line begins behind options of gpuwarden's ("--simulate h100x8 vllm serve NAME"); 0 where none
+/// does.
+std::ptrdiff_t start_of_line(const std::vector<std::string>& words) {
+  if (words.empty() || !words[0].starts_with('-')) return 0;
+  for (std::size_t i = 1; i + 1 < words.size() && words[i] != "--"; ++i) {
+    const std::string_view program = program_of(words[i]);
+    const std::string& next = words[i + 1];
+    const bool serves = is_one_of(kServers, program) && next.starts_with('-');
+    const bool starts =
+        next == "-m" || is_script(next) || is_one_of(kActions, next) || is_one_of(kPrograms, program_of(next));
+    if (serves || (is_one_of(kPrograms, program) && starts)) return static_cast<std::ptrdiff_t>(i);
+  }
+  return 0;
+}
 
-std::vector<std::string> without_launcher(const std::vector<std::string>& words) {
+/// The words of a line whose first one starts the program.
+std::vector<std::string> line_without_launcher(const std::vector<std::string>& words, bool names_a_task) {
   const Head head = head_of(words);
   std::vector<std::string> result;
   bool script_gone = !head.program;
@@ -123,9 +137,19 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& words)
       result.push_back(word);
     }
   }
-  if (!head.serves || std::ranges::any_of(words, names_task)) return result;
+  if (!head.serves || names_a_task) return result;
   if (!head.engine.empty()) result.insert(result.begin(), {"--engine", std::string(head.engine)});
   result.insert(result.begin(), {"--task", "serve"});
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> without_launcher(const std::vector<std::string>& words) {
+  const auto line = words.begin() + start_of_line(words);
+  std::vector<std::string> result(words.begin(), line);
+  std::ranges::move(line_without_launcher({line, words.end()}, std::ranges::any_of(words, names_task)),
+                    std::back_inserter(result));
   return result;
 }
 

@@ -10,7 +10,7 @@ namespace gpuwarden::cli {
 /// The words without those that start the program ("vllm serve", "python -m sglang.launch_server", "accelerate launch",
 /// "train.py"), and with llama.cpp's -m and -hf as --model. A server's line becomes one of `--task serve`, with its
 /// `--engine` where that is not vLLM, unless it names a task; "--gradient_checkpointing True" becomes `--recompute
-/// full`.
+/// full`. Options of gpuwarden's own may stand before the line.
 std::vector<std::string> without_launcher(const std::vector<std::string>& words);
 
 }  // namespace gpuwarden::cli

@@ -35,6 +35,7 @@ enum class Kind {
   sglang_env,   ///< python -m sglang.check_env
   ds_report,    ///< DeepSpeed's
   library_env,  ///< transformers-cli env, accelerate env, JAX's print_environment_info
+  program,      ///< what programs print of the machine when they start or are asked: ComfyUI, llama.cpp, deviceQuery
   toolkit,      ///< nvcc, /proc/driver/nvidia/version, ldconfig -p, pip freeze
   system,       ///< uname, os-release, lsmod, modinfo, dpkg -l, gcc --version, systemctl status, env
   slurm,        ///< scontrol show ..., sinfo, squeue, sacct

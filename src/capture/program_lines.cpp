@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/program_lines.hpp"
+
+#include <array>
+
+namespace gpuwarden::capture {
+namespace {
+
+// Sources: the programs' own code or documentation, named by file where it is one place.
+constexpr auto kLines = std::to_array<ProgramLine>({
+    // ultralytics, utils/torch_utils.py select_device, and utils/checks.py collect_system_info (`yolo checks`)
+    {"ultralytics", " torch-", R"(^(?:Ultralytics|YOLOv\d)\b.* Python-(?P<python>[\d.]+) torch-(?P<torch>\d\S*))"},
+    {"ultralytics", "CUDA:", R"( torch-\S+ CUDA:(?P<index>\d+) \((?P<gpu>[^,)]+), (?P<memory_mib>\d+)Mi?B\))"},
+    {"ultralytics", "CUDA:", R"(^\s+CUDA:(?P<index>\d+) \((?P<gpu>[^,)]+), (?P<memory_mib>\d+)Mi?B\))"},
+    {"ultralytics", "MiB", R"(^GPU {2,}(?P<gpu>[^,]+), (?P<memory_mib>\d+)MiB$)"},
+    {"ultralytics", "CUDA  ", R"(^CUDA {2,}(?P<cuda_build>\d+\.\d+)$)", false},
+    {"ultralytics", "OS  ", R"(^OS {2,}(?P<platform>(?:Linux|Windows)-\S+)$)", false},
+    {"ultralytics", "Python  ", R"(^Python {2,}(?P<python>\d[\d.]+)$)", false},
+    {"ultralytics", "✅", R"(^(?P<name>[a-z][\w-]*) +✅ (?P<version>\d[\w.+]*?)(?:[<>=!]|$))", false},
+    // ComfyUI, comfy/model_management.py and main.py; the error reports of its web page
+    {"ComfyUI", "pytorch version: ", R"(^pytorch version: (?P<torch>\d\S*))"},
+    {"ComfyUI", "Device: cuda:", R"(^Device: cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
+    {"ComfyUI", "Total VRAM ", R"(^Total VRAM (?P<memory_mib>\d+) MB, total RAM )"},
+    {"ComfyUI", "Python version: ", R"(^\** ?Python version: (?P<python>\d[\d.]+))", false},
+    {"ComfyUI", "PyTorch Version:", R"(^- \*\*PyTorch Version:\*\* (?P<torch>\d\S*))"},
+    {"ComfyUI", "Name:** cuda:", R"(^- \*\*Name:\*\* cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
+    {"ComfyUI", "VRAM Total:", R"(\*\*VRAM Total:\*\* (?P<memory_bytes>\d+))"},
+    {"ComfyUI", "Python Version:", R"(^- \*\*Python Version:\*\* (?P<python>\d[\d.]+))", false},
+    {"ComfyUI", "**OS:** nt", R"(\*\*OS:\*\* (?P<os>nt)$)", false},
+    // Unsloth, unsloth/models/_utils.py and loader.py
+    {"Unsloth", "Unsloth ",
+     R"(Unsloth:? (?P<p_unsloth>\d[\d.]+):? Fast .*Transformers: (?P<p_transformers>\d[\w.]*\w))"},
+    {"Unsloth", "Max memory: ",
+     R"((?P<gpu>(?:NVIDIA|Tesla) .+?)\. (?:Num GPUs = (?P<count>\d+)\. )?Max memory: (?P<memory>[\d.]+ GB)\. Platform)"},
+    {"Unsloth", "CUDA Toolkit",
+     R"([Tt]orch: (?P<torch>\d\S*?)\. CUDA: (?P<capability>\d+\.\d)\. CUDA Toolkit:? (?:=\s*)?(?P<cuda_build>\d+\.\d))"},
+    {"Unsloth", "Triton: ", R"(CUDA Toolkit.*Triton: (?P<p_triton>\d[\d.]*\d))"},
+    // TensorFlow, core/common_runtime/gpu/gpu_device.cc
+    {"TensorFlow", "physical GPU (device: ",
+     R"(device: (?P<index>\d+), name: (?P<gpu>[^,]+), pci bus id: \S+, compute capability: (?P<capability>[\d.]+)\))"},
+    {"TensorFlow", " -> device: ",
+     R"(-> device: (?P<index>\d+), name: (?P<gpu>[^,]+), pci bus id: \S+, compute capability: (?P<capability>[\d.]+))"},
+    // llama.cpp, whisper.cpp, stable-diffusion.cpp: ggml-cuda.cu ggml_cuda_init, ggml-vulkan.cpp, llama.cpp
+    {"ggml", ", compute capability ",
+     R"(^\s*Device (?P<index>\d+): (?P<gpu>.+?), compute capability (?P<capability>\d+\.\d)(?:, VMM: \w+)?(?:, VRAM: (?P<memory>\d+ MiB))?)"},
+    {"ggml", ", gfx", R"(^\s*Device (?P<index>\d+): (?P<gpu>.+?), (?P<gfx>gfx\w+)\S* \(0x)"},
+    {"ggml", "using device CUDA", R"(using device CUDA(?P<index>\d+) \((?P<gpu>[^()]+)\) (?:\(\S+\) )?- \d+ MiB free)"},
+    // ollama, discover/types.go; its later releases have description= where name= is the backend's
+    {"ollama", "msg=\"inference compute\"",
+     R"re(id=(?P<uuid>GPU-\S+) .*(?:description|name)="(?P<gpu>[^"]+)".* total="(?P<memory>[\d.]+ [GM]iB)")re"},
+    {"ollama", "msg=\"inference compute\"", R"(library=(?:cuda|CUDA)\b.* compute=(?P<capability>\d+\.\d))"},
+    {"ollama", "msg=\"inference compute\"", R"(library=(?:cuda|CUDA)\b.* driver=(?P<cuda_driver>\d+\.\d+))"},
+    // CUDA samples, deviceQuery.cpp
+    {"deviceQuery", "Device ", R"re(^Device (?P<index>\d+): "(?P<gpu>[^"]+)"$)re"},
+    {"deviceQuery", "CUDA Driver Version / Runtime Version",
+     R"(CUDA Driver Version / Runtime Version +(?P<cuda_driver>\d+\.\d) / )"},
+    {"deviceQuery", "CUDA Capability Major/Minor",
+     R"(CUDA Capability Major/Minor version number: +(?P<capability>\d+\.\d))", false},
+    {"deviceQuery", "Total amount of global memory", R"(global memory: +(?P<memory_mib>\d+) MBytes)", false},
+    // CUDA.jl, lib/utils/versioninfo
+    {"CUDA.jl", "GiB available)",
+     R"(^ *(?P<index>\d+): (?P<gpu>.+?) \(sm_(?P<sm>\d+), [\d.]+ GiB / (?P<memory>[\d.]+ GiB) available\))"},
+    {"CUDA.jl", "CUDA driver ", R"(^CUDA driver (?P<cuda_driver>\d+\.\d+))", false},
+    {"CUDA.jl", "NVIDIA driver ", R"(^NVIDIA driver (?P<driver>\d{3}\.[\d.]+))", false},
+    // numba -s, numba/misc/numba_sysinfo.py
+    {"Numba", "id ", R"(^id (?P<index>\d+) +b'(?P<gpu>[^']+)' +\[(?:NOT )?SUPPORTED)"},
+    {"Numba", "Compute Capability:", R"(^ +Compute Capability: (?P<capability>\d+\.\d)$)", false},
+    {"Numba", "CUDA Driver Version", R"(^CUDA Driver Version +: (?P<cuda_driver>\d+\.\d+)$)", false},
+    {"Numba", "Python Version", R"(^Python Version +: (?P<python>\d[\d.]+)$)", false},
+    // cupy.show_config(), cupyx/_runtime.py
+    {"CuPy", "CuPy Version", R"(^CuPy Version +: (?P<p_cupy>\d\S*))"},
+    {"CuPy", " Name ", R"(^Device (?P<index>\d+) Name +: (?P<gpu>.+)$)", false},
+    {"CuPy", "Compute Capability", R"(^Device \d+ Compute Capability +: (?P<sm>\d{2,3})$)", false},
+    {"CuPy", "CUDA Driver Version", R"(^CUDA Driver Version +: (?P<cuda_number>\d{5})$)", false},
+    {"CuPy", "Python Version", R"(^Python Version +: (?P<python>\d[\d.]+)$)", false},
+    {"CuPy", "OS ", R"(^OS +: (?P<platform>(?:Linux|Windows)-\S+)$)", false},
+    // lightning, requirements/collect_env_details.py
+    {"Lightning", "lightning:", R"(^\s*- (?:pytorch-)?lightning: +(?P<p_lightning>\d\S*))"},
+    {"Lightning", "torch:", R"(^\s*- torch: +(?P<torch>\d\S*))", false},
+    {"Lightning", "available:", R"(^\s*- available: +(?P<cuda_available>True|False))", false},
+    {"Lightning", "version:", R"(^\s*- version: +(?P<cuda_build>\d+\.\d+)$)", false},
+    {"Lightning", "python:", R"(^\s*- python: +(?P<python>\d[\d.]+))", false},
+    {"Lightning", "- ", R"(^\s*- (?P<gpu>(?:NVIDIA|Tesla|GeForce|Quadro|GRID) .+)$)", false},
+    // xFormers, xformers/info.py
+    {"xFormers", "pytorch.version:", R"(^pytorch\.version: +(?P<torch>\d\S*))"},
+    {"xFormers", "gpu.name:", R"(^gpu\.name: +(?P<gpu>.+)$)"},
+    {"xFormers", "gpu.compute_capability:", R"(^gpu\.compute_capability: +(?P<capability>\d+\.\d))"},
+    {"xFormers", "xFormers ", R"(^xFormers (?P<p_xformers>\d\S*)$)", false},
+    // mmengine, utils/dl_utils/collect_env.py; its values stand behind a colon like sglang's
+    {"OpenMMLab", "MMEngine: ", R"(^MMEngine: (?P<p_mmengine>\d\S*))"},
+    {"OpenMMLab", "MMCV: ", R"(^MMCV: (?P<p_mmcv>\d\S*))"},
+    {"OpenMMLab", "PyTorch: ", R"(^PyTorch: (?P<torch>\d\S*))", false},
+    {"OpenMMLab", "TorchVision: ", R"(^TorchVision: (?P<p_torchvision>\d\S*))", false},
+    {"OpenMMLab", "CUDA available: ", R"(^CUDA available: (?P<cuda_available>True|False))", false},
+    {"OpenMMLab", "GPU ", R"(^GPU (?P<index>[\d,]+): (?P<gpu>.+)$)", false},
+    {"OpenMMLab", "Python: ", R"(^Python: (?P<python>\d[\d.]+))", false},
+    // detectron2, utils/collect_env.py
+    {"detectron2", "detectron2 ", R"(^detectron2 {2,}(?P<p_detectron2>\d\S*))"},
+    {"detectron2", "PyTorch ", R"(^PyTorch {2,}(?P<torch>\d\S*))", false},
+    {"detectron2", "(arch=", R"(^GPU (?P<index>[\d,]+) {2,}(?P<gpu>.+?) \(arch=(?P<capability>\d+\.\d)\))"},
+    {"detectron2", "Driver version ", R"(^Driver version {2,}(?P<driver>\d{3}\.[\d.]+))", false},
+    {"detectron2", "GPU available ", R"(^GPU available {2,}(?P<cuda_available>Yes|No)\b)", false},
+    // python -m flashinfer collect_env
+    {"FlashInfer", " (CUDA order)",
+     R"(^GPU (?P<index>\d+) \(CUDA order\) +: (?P<gpu>[^|]+?) \| SM(?P<sm>\d+) \| .*\| (?P<memory>[\d.]+ GiB)$)"},
+    {"FlashInfer", "flashinfer ", R"(^flashinfer +: (?P<p_flashinfer_python>\d\S*))", false},
+    {"FlashInfer", "torch ", R"(^torch +: (?P<torch>\d\S*))", false},
+    {"FlashInfer", "Driver version ", R"(^Driver version +: (?P<driver>\d{3}\.[\d.]+))", false},
+    {"FlashInfer", "Platform ", R"(^Platform +: (?P<platform>Linux-\S+))", false},
+    {"FlashInfer", "OS ", R"(^OS +: (?P<os>.+)$)", false},
+    {"FlashInfer", "Python ", R"(^Python +: (?P<python>\d[\d.]+))", false},
+    // TensorRT, samples/common/sampleReporting.cpp
+    {"trtexec", "Selected Device: ", R"(Selected Device: (?P<gpu>.+)$)"},
+    {"trtexec", "Compute Capability: ", R"(Compute Capability: (?P<capability>\d+\.\d)$)", false},
+    {"trtexec", "lobal ", R"((?:Device Global Memory|Total amount of global memory): (?P<memory>\d+ MiB))", false},
+    {"trtexec", "TensorRT version: ", R"(TensorRT version: (?P<p_tensorrt>\d[\d.]*\d))", false},
+    // GROMACS, src/gromacs/hardware (its 12.20 is 12.2); NAMD, DeviceCUDA.C; hashcat, src/terminal.c
+    {"GROMACS", "compute cap.: ", R"(#(?P<index>\d+): NVIDIA (?P<gpu>[^,]+), compute cap\.: (?P<capability>\d+\.\d))"},
+    {"GROMACS", "CUDA driver:", R"(^\s*CUDA driver: +(?P<cuda_driver>\d+\.\d)0?$)", false},
+    {"NAMD", "binding to CUDA device ",
+     R"(binding to CUDA device (?P<index>\d+) on \S+ '(?P<gpu>[^']+)' +Mem: (?P<memory_mib>\d+)MB +Rev: (?P<capability>\d+\.\d))"},
+    {"hashcat", "CUDA API (CUDA ", R"(^CUDA API \(CUDA (?P<cuda_driver>\d+\.\d+)\))"},
+    {"hashcat", "* Device #", R"(^\* Device #(?:0*)(?:\d+): (?P<gpu>NVIDIA [^,]+), \d+/(?P<memory_mib>\d+) MB)"},
+    // PaddlePaddle, phi/backends/gpu/gpu_resources.cc
+    {"PaddlePaddle", "GPU Compute Capability: ",
+     R"(GPU Compute Capability: (?P<capability>\d+\.\d), Driver API Version: (?P<cuda_driver>\d+\.\d+), Runtime)"},
+    // clinfo, vulkaninfo, glxinfo, inxi, Blender
+    {"clinfo", "NVIDIA CUDA", R"(^\s*Platform Name +NVIDIA CUDA$)"},
+    {"clinfo", "Device Name ", R"(^\s*Device Name +(?P<gpu>(?:NVIDIA|Tesla|Quadro|GeForce|GRID) .+)$)", false},
+    {"clinfo", "Driver Version ", R"(^\s*Driver Version +(?P<driver>\d{3}\.[\d.]+)$)", false},
+    {"vulkaninfo", "deviceName ", R"(^\s*deviceName += (?P<gpu>NVIDIA .+)$)"},
+    {"vulkaninfo", "driverInfo ", R"(^\s*driverInfo += (?P<driver>\d{3}\.[\d.]+)$)", false},
+    {"glxinfo", "OpenGL renderer string: ", R"(OpenGL renderer string: (?P<gpu>NVIDIA .+?)(?:/PCIe.*)?$)"},
+    {"glxinfo", "version string: ", R"(OpenGL (?:core profile )?version string: .* NVIDIA (?P<driver>\d{3}\.[\d.]+))"},
+    {"inxi", ": NVIDIA ", R"(^\s*Device-\d+: NVIDIA .*\[(?P<gpu>[^\]]+)\])"},
+    {"inxi", "v: ", R"(\bdriver: nvidia(?:,\w+)? v: (?P<driver>\d{3}\.[\d.]+))", false},
+    {"inxi", "v: ", R"(^\s*v: (?P<driver>\d{3}\.[\d.]+) (?:arch|alternate|non-free|pcie|ports|bus-ID):?)", false},
+    {"Blender", "Graphics card: ",
+     R"(^Graphics card: (?P<gpu>NVIDIA .+?)(?:/PCIe\S*)? NVIDIA Corporation [\d.]+ NVIDIA (?P<driver>\d{3}\.[\d.]+))"},
+    {"Blender", "Operating system: ", R"(^Operating system: (?P<platform>(?:Linux|Windows)-\S+))", false},
+    // neofetch, fastfetch and people's own lines
+    {"fastfetch", "GPU: ", R"(^(?:\S+ )?GPU: (?P<gpu>NVIDIA [^()]+?)(?: \[(?:Discrete|Integrated)\]| @ .*)?$)"},
+    // nvitop's table
+    {"nvitop", "NVITOP ",
+     R"(NVITOP \S+ +Driver Version: (?P<driver>\d{3}\.[\d.]+) +CUDA Driver Version: (?P<cuda_driver>\d+\.\d+))"},
+    {"nvitop", "│",
+     R"(^│ +(?P<index>\d+) +(?P<gpu>(?:NVIDIA|GeForce|Tesla|Quadro|GRID|[AHLVBTP]\d+)\S*(?: \S+)*?) +(?:On|Off) +│)",
+     false},
+});
+
+}  // namespace
+
+std::span<const ProgramLine> program_lines() { return kLines; }
+
+}  // namespace gpuwarden::capture
