@@ -206,10 +206,67 @@ const CatalogModel* find_if_named(Same same) {
 struct Found {
   const CatalogModel* row = nullptr;
   Stem stem;
+  bool in_part = false;  ///< the row's name is a part of it
 };
 
-/// The whole name first, then without the publisher, without endings, without such words anywhere: the closest meaning
-/// wins.
+/// Words of models that are more than the language model that they name, or only a part of one.
+constexpr std::string_view kOtherKinds[] = {
+    "vl",    "vision", "visual",    "llava",      "omni",     "audio",   "speech", "voice", "tts",       "ocr",
+    "embed", "emb",    "embedding", "embeddings", "reranker", "rerank",  "reward", "rm",    "prm",       "moe",
+    "eagle", "eagle3", "medusa",    "draft",      "lora",     "adapter", "qlora",  "mlp",   "speculator"};
+
+/// "8B", "1.5b", "8x7B".
+bool is_size(std::string_view word) {
+  if (word.size() < 2 || (word.back() != 'b' && word.back() != 'B')) return false;
+  word.remove_suffix(1);
+  return std::ranges::all_of(word, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == 'x'; });
+}
+
+/// "32k", "200K": a context.
+bool is_length(std::string_view word) {
+  return word.size() >= 2 && (word.back() == 'k' || word.back() == 'K') &&
+         parse_integer(word.substr(0, word.size() - 1)).has_value();
+}
+
+/// "v0.9": behind a model's own name another release of that.
+bool is_release(std::string_view word) {
+  return word.size() >= 2 && (word.front() == 'v' || word.front() == 'V') && word[1] >= '0' && word[1] <= '9';
+}
+
+/// Fine-tunes that name their model: "Hermes-3-Llama-3.1-8B", "OpenHermes-2.5-Mistral-7B". Of several names that stand
+/// in one the longest holds.
+Found find_part(std::string_view name) {
+  std::vector<std::string_view> own;
+  for (const std::string_view word : words_in(name)) {
+    const std::string lower = to_lower(word);
+    if (std::ranges::find(kOtherKinds, lower) != std::end(kOtherKinds)) return {};
+    if (ending_of(word) == nullptr) own.push_back(word);
+  }
+  Found found;
+  std::size_t longest = 0;
+  std::string rest;
+  for (std::size_t begin = 0; begin < own.size(); ++begin) {
+    std::string part;
+    for (std::size_t end = begin; end < own.size(); ++end) {
+      part += bare(own[end]);
+      if (!is_size(own[end]) || part.size() <= longest || part.front() < 'a') continue;
+      const auto* const row =
+          find_if_named([&](std::string_view known) { return without_endings(bare(known)) == part; });
+      if (row == nullptr) continue;
+      longest = part.size();
+      found = {row, scattered_stem_of(name), true};
+      std::vector<std::string_view> others(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(begin));
+      others.insert(others.end(), own.begin() + static_cast<std::ptrdiff_t>(end) + 1, own.end());
+      found.stem.dated = std::ranges::any_of(others, is_length);
+      // Two sizes are those of a merged or a cut model.
+      if (std::ranges::any_of(others, is_size) || (begin == 0 && std::ranges::any_of(others, is_release))) found = {};
+    }
+  }
+  return found;
+}
+
+/// The whole name first, then without the publisher, without endings, without such words anywhere, then a part of it:
+/// the closest meaning wins.
 Found find_row(std::string_view name) {
   if (name.size() > kLongestName) return {};
   const std::string lower = to_lower(trim(name));
@@ -225,8 +282,9 @@ Found find_row(std::string_view name) {
   if (const auto* row = find_if_named(with_stem)) return {row, std::move(stem)};
   stem = scattered_stem_of(trim(name));
   if (stem.name.empty()) return {};
-  return {find_if_named([&](std::string_view known) { return scattered_stem_of(known).name == stem.name; }),
-          std::move(stem)};
+  const auto* const row =
+      find_if_named([&](std::string_view known) { return scattered_stem_of(known).name == stem.name; });
+  return row != nullptr ? Found{row, std::move(stem)} : find_part(trim(name));
 }
 
 /// Files of llama.cpp: which of many widths a repository's name alone does not say.
@@ -272,8 +330,9 @@ void unpack(std::string_view asked, ModelShape& model) {
 }
 
 /// What the name says of how weights are stored stands in the place of a config's word.
-void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
-  const bool other_release = stem.dated || has_other_numbers(asked, model.name);
+void apply_stem(const Found& found, std::string_view asked, ModelShape& model) {
+  const Stem& stem = found.stem;
+  const bool other_release = stem.dated || (!found.in_part && has_other_numbers(asked, model.name));
   // Another release has often another context (Qwen3's of 2507 have 262,144 positions, not 40,960).
   if (other_release && model.positions == Positions::rotary) model.max_positions = 0;
   if (stem.bits == kWhole) {
@@ -284,6 +343,9 @@ void apply_stem(const Stem& stem, std::string_view asked, ModelShape& model) {
     model.quantized_weights_only = stem.weights_only;
     model.notes.push_back(fmt::format("'{}': the shape of {}, its matrices stored in {} bits ({})", printable(asked),
                                       model.name, stem.bits, stem.stored));
+  } else if (found.in_part) {
+    model.notes.push_back(
+        fmt::format("'{}' is planned with the shape of {}, which its name names", printable(asked), model.name));
   } else if (other_release) {
     model.notes.push_back(fmt::format("'{}' is planned with the shape of {}", printable(asked), model.name));
   }
@@ -391,7 +453,7 @@ Result<ModelShape> find_model(std::string_view name) {
   GPUWARDEN_TRY(ModelShape model, read_config(row->config, row->name, row->family));
   model.name = row->name;
   model.source = row->source;
-  apply_stem(found.stem, name, model);
+  apply_stem(found, name, model);
   apply_words(*row, name, model);
   return model;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -263,6 +264,26 @@ TEST(Catalog, APartOfANameIsToldWithThoseThatHoldIt) {
   ASSERT_FALSE(model);
   EXPECT_NE(model.error().hint.find("Llama-3"), std::string::npos) << model.error().hint;
   EXPECT_EQ(model.error().hint.find("huggyllama"), std::string::npos) << model.error().hint;
+}
+
+TEST(Catalog, AFineTuneThatNamesItsModelHasItsShapeWithANote) {
+  const auto names = std::to_array<std::pair<const char*, const char*>>(
+      {{"NousResearch/Hermes-3-Llama-3.1-8B", "meta-llama/Llama-3.1-8B"},
+       {"teknium/OpenHermes-2.5-Mistral-7B", "mistralai/Mistral-7B-v0.1"},
+       {"cognitivecomputations/dolphin-2.9.2-qwen2-7b", "Qwen/Qwen2-7B"},
+       {"Skywork/Skywork-o1-Open-Llama-3.1-8B-AWQ", "meta-llama/Llama-3.1-8B"}});
+  for (const auto& [asked, known] : names) {
+    const auto model = find_model(asked);
+    ASSERT_TRUE(model) << asked;
+    EXPECT_EQ(model->name, known) << asked;
+    EXPECT_FALSE(model->notes.empty()) << asked;
+  }
+  EXPECT_EQ(find_model("Skywork/Skywork-o1-Open-Llama-3.1-8B-AWQ")->quantization_bits, 4U);
+  // A context of its own is not the model's.
+  EXPECT_EQ(find_model("someone/Long-Llama-3.1-8B-1024k")->max_positions, 0U);
+  for (const char* other : {"ICTNLP/Llama-3.1-8B-Omni", "someone/llava-onevision-Qwen2-7B-vl", "mlabonne/Beyonder-4x7B",
+                            "someone/Franken-Llama-3.1-8B-12B", "Skywork/Skywork-Reward-Llama-3.1-8B"})
+    EXPECT_FALSE(find_model(other)) << other;
 }
 
 TEST(FindModel, GemmasWithAVisionTowerHaveItsRows) {
