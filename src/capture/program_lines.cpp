@@ -18,15 +18,15 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"ultralytics", "Python  ", R"(^Python {2,}(?P<python>\d[\d.]+)$)", false},
     {"ultralytics", "✅", R"(^(?P<name>[a-z][\w-]*) +✅ (?P<version>\d[\w.+]*?)(?:[<>=!]|$))", false},
     // ComfyUI, comfy/model_management.py and main.py; the error reports of its web page
-    {"ComfyUI", "pytorch version: ", R"(^pytorch version: (?P<torch>\d\S*))"},
-    {"ComfyUI", "Device: cuda:", R"(^Device: cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
-    {"ComfyUI", "Total VRAM ", R"(^Total VRAM (?P<memory_mib>\d+) MB, total RAM )"},
-    {"ComfyUI", "Python version: ", R"(^\** ?Python version: (?P<python>\d[\d.]+))", false},
+    {"ComfyUI", "pytorch version: ", R"(^(?:\S+ - |\[[^\]]+\] )?pytorch version: (?P<torch>\d\S*))"},
+    {"ComfyUI", "Device: cuda:", R"(^(?:\S+ - |\[[^\]]+\] )?Device: cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
+    {"ComfyUI", "Total VRAM ", R"(^(?:\S+ - |\[[^\]]+\] )?Total VRAM (?P<memory_mib>\d+) MB, total RAM )"},
+    {"ComfyUI", "Python version: ", R"(^(?:\S+ - |\[[^\]]+\] )?\** ?Python version: (?P<python>\d[\d.]+))", false},
     {"ComfyUI", "PyTorch Version:", R"(^- \*\*PyTorch Version:\*\* (?P<torch>\d\S*))"},
     {"ComfyUI", "Name:** cuda:", R"(^- \*\*Name:\*\* cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
     {"ComfyUI", "VRAM Total:", R"(\*\*VRAM Total:\*\* (?P<memory_bytes>\d+))"},
     {"ComfyUI", "Python Version:", R"(^- \*\*Python Version:\*\* (?P<python>\d[\d.]+))", false},
-    {"ComfyUI", "**OS:** nt", R"(\*\*OS:\*\* (?P<os>nt)$)", false},
+    {"ComfyUI", "**OS:** ", R"(\*\*OS:\*\* (?P<os>nt|win32)$)", false},
     // Unsloth, unsloth/models/_utils.py and loader.py
     {"Unsloth", "Unsloth ",
      R"(Unsloth:? (?P<p_unsloth>\d[\d.]+):? Fast .*Transformers: (?P<p_transformers>\d[\w.]*\w))"},
@@ -60,6 +60,8 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     // CUDA.jl, lib/utils/versioninfo
     {"CUDA.jl", "GiB available)",
      R"(^ *(?P<index>\d+): (?P<gpu>.+?) \(sm_(?P<sm>\d+), [\d.]+ GiB / (?P<memory>[\d.]+ GiB) available\))"},
+    {"CUDA.jl", "- driver ", R"(^- driver (?P<driver>\d{3}\.\d+\.\d+) for (?P<cuda_driver>\d+\.\d+))"},
+    {"CUDA.jl", ": NVIDIA ", R"(^ +(?P<index>\d+): (?P<gpu>NVIDIA [^()]+)$)", false},
     {"CUDA.jl", "CUDA driver ", R"(^CUDA driver (?P<cuda_driver>\d+\.\d+))", false},
     {"CUDA.jl", "NVIDIA driver ", R"(^NVIDIA driver (?P<driver>\d{3}\.[\d.]+))", false},
     // numba -s, numba/misc/numba_sysinfo.py

@@ -138,6 +138,7 @@ class ProgramTaker {
       if (found != report_.cells.end() && found->second == from) found->second = to;
     };
     replace("os", "nt", "Microsoft Windows");
+    replace("os", "win32", "Microsoft Windows");
     replace("cuda_available", "Yes", "True");
     replace("cuda_available", "No", "False");
   }

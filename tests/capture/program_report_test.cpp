@@ -50,6 +50,11 @@ constexpr auto kSamples = std::to_array<Sample>({
      "Device: cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync\nPython version: 3.12.9 (main, Feb  4 2025)\n",
      {.gpus = "NVIDIA GeForce RTX 4090", .torch = "2.7.1+cu128", .memory_mib = 24564}},
     {"ComfyUI",
+     "2026-01-21T16:32:28.1 - pytorch version: 2.9.1+cu128\n"
+     "2026-01-21T16:32:29.1 - Device: cuda:0 NVIDIA GeForce RTX 3060 : cudaMallocAsync\n"
+     "[2026-01-21 16:32:30.000] Python version: 3.12.11 (main)\n",
+     {.gpus = "NVIDIA GeForce RTX 3060", .torch = "2.9.1+cu128"}},
+    {"ComfyUI",
      "## System Information\n- **OS:** nt\n- **Python Version:** 3.12.9 (tags/v3.12.9)\n"
      "- **PyTorch Version:** 2.6.0+cu126\n## Devices\n\n- **Name:** cuda:0 NVIDIA GeForce RTX 3060 : native\n"
      "  - **Type:** cuda\n  - **VRAM Total:** 12884377600\n",
@@ -101,6 +106,11 @@ constexpr auto kSamples = std::to_array<Sample>({
      "CUDA runtime 12.6, artifact installation\nCUDA driver 12.8\nNVIDIA driver 570.86.16\n\n1 device:\n"
      "  0: NVIDIA RTX A6000 (sm_86, 47.413 GiB / 47.988 GiB available)\n",
      {.gpus = "NVIDIA RTX A6000", .driver = "570.86.16", .cuda_driver = "12.8", .capability = "8.6"}},
+    {"CUDA.jl",
+     "CUDA toolchain: \n- runtime 13.0, artifact installation\n- driver 580.82.9 for 13.0\n- compiler 13.0\n\n1 "
+     "device:\n"
+     "  0: NVIDIA GeForce RTX 5080\n",
+     {.gpus = "NVIDIA GeForce RTX 5080", .driver = "580.82.9", .cuda_driver = "13.0"}},
     {"Numba",
      "Python Version                                : 3.11.5\n__CUDA Information__\n"
      "CUDA Driver Version                           : 12.2\nFound 1 CUDA devices\n"
