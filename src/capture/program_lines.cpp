@@ -17,11 +17,12 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"ultralytics", "OS  ", R"(^OS {2,}(?P<platform>(?:Linux|Windows)-\S+)$)", false},
     {"ultralytics", "Python  ", R"(^Python {2,}(?P<python>\d[\d.]+)$)", false},
     {"ultralytics", "✅", R"(^(?P<name>[a-z][\w-]*) +✅ (?P<version>\d[\w.+]*?)(?:[<>=!]|$))", false},
-    // ComfyUI, comfy/model_management.py and main.py; the error reports of its web page
-    {"ComfyUI", "pytorch version: ", R"(^(?:\S+ - |\[[^\]]+\] )?pytorch version: (?P<torch>\d\S*))"},
-    {"ComfyUI", "Device: cuda:", R"(^(?:\S+ - |\[[^\]]+\] )?Device: cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
-    {"ComfyUI", "Total VRAM ", R"(^(?:\S+ - |\[[^\]]+\] )?Total VRAM (?P<memory_mib>\d+) MB, total RAM )"},
-    {"ComfyUI", "Python version: ", R"(^(?:\S+ - |\[[^\]]+\] )?\** ?Python version: (?P<python>\d[\d.]+))", false},
+    // ComfyUI, comfy/model_management.py and main.py (its dash behind the time stays); the error reports of its web
+    // page
+    {"ComfyUI", "pytorch version: ", R"(^(?:- )?pytorch version: (?P<torch>\d\S*))"},
+    {"ComfyUI", "Device: cuda:", R"(^(?:- )?Device: cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
+    {"ComfyUI", "Total VRAM ", R"(^(?:- )?Total VRAM (?P<memory_mib>\d+) MB, total RAM )"},
+    {"ComfyUI", "Python version: ", R"(^(?:- )?\** ?Python version: (?P<python>\d[\d.]+))", false},
     {"ComfyUI", "PyTorch Version:", R"(^- \*\*PyTorch Version:\*\* (?P<torch>\d\S*))"},
     {"ComfyUI", "Name:** cuda:", R"(^- \*\*Name:\*\* cuda:(?P<index>\d+) (?P<gpu>.+?) :(?: \w+)?$)"},
     {"ComfyUI", "VRAM Total:", R"(\*\*VRAM Total:\*\* (?P<memory_bytes>\d+))"},
