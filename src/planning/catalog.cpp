@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/model_catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "planning/name_parts.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -209,60 +210,27 @@ struct Found {
   bool in_part = false;  ///< the row's name is a part of it
 };
 
-/// Words of models that are more than the language model that they name, or only a part of one.
-constexpr std::string_view kOtherKinds[] = {
-    "vl",    "vision", "visual",    "llava",      "omni",     "audio",   "speech", "voice", "tts",       "ocr",
-    "embed", "emb",    "embedding", "embeddings", "reranker", "rerank",  "reward", "rm",    "prm",       "moe",
-    "eagle", "eagle3", "medusa",    "draft",      "lora",     "adapter", "qlora",  "mlp",   "speculator"};
-
-/// "8B", "1.5b", "8x7B".
-bool is_size(std::string_view word) {
-  if (word.size() < 2 || (word.back() != 'b' && word.back() != 'B')) return false;
-  word.remove_suffix(1);
-  return std::ranges::all_of(word, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == 'x'; });
-}
-
-/// "32k", "200K": a context.
-bool is_length(std::string_view word) {
-  return word.size() >= 2 && (word.back() == 'k' || word.back() == 'K') &&
-         parse_integer(word.substr(0, word.size() - 1)).has_value();
-}
-
-/// "v0.9": behind a model's own name another release of that.
-bool is_release(std::string_view word) {
-  return word.size() >= 2 && (word.front() == 'v' || word.front() == 'V') && word[1] >= '0' && word[1] <= '9';
-}
-
-/// Fine-tunes that name their model: "Hermes-3-Llama-3.1-8B", "OpenHermes-2.5-Mistral-7B". Of several names that stand
-/// in one the longest holds.
-Found find_part(std::string_view name) {
-  std::vector<std::string_view> own;
-  for (const std::string_view word : words_in(name)) {
-    const std::string lower = to_lower(word);
-    if (std::ranges::find(kOtherKinds, lower) != std::end(kOtherKinds)) return {};
-    if (ending_of(word) == nullptr) own.push_back(word);
+/// "8b" of "Llama-3.1-8B", "1.8b" of "Qwen-1_8B", where it stands apart from what is before it; empty elsewhere.
+std::string size_in(std::string_view name) {
+  std::string text = to_lower(name);
+  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (text[i] == '_' && is_digit(text[i - 1]) && is_digit(text[i + 1])) text[i] = '.';
   }
-  Found found;
-  std::size_t longest = 0;
-  std::string rest;
-  for (std::size_t begin = 0; begin < own.size(); ++begin) {
-    std::string part;
-    for (std::size_t end = begin; end < own.size(); ++end) {
-      part += bare(own[end]);
-      if (!is_size(own[end]) || part.size() <= longest || part.front() < 'a') continue;
-      const auto* const row =
-          find_if_named([&](std::string_view known) { return without_endings(bare(known)) == part; });
-      if (row == nullptr) continue;
-      longest = part.size();
-      found = {row, scattered_stem_of(name), true};
-      std::vector<std::string_view> others(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(begin));
-      others.insert(others.end(), own.begin() + static_cast<std::ptrdiff_t>(end) + 1, own.end());
-      found.stem.dated = std::ranges::any_of(others, is_length);
-      // Two sizes are those of a merged or a cut model.
-      if (std::ranges::any_of(others, is_size) || (begin == 0 && std::ranges::any_of(others, is_release))) found = {};
-    }
+  std::string size;
+  for (const std::string_view word : words_in(text)) {
+    const bool number = word.size() >= 2 && word.back() == 'b' &&
+                        word.substr(0, word.size() - 1).find_first_not_of("0123456789.") == std::string_view::npos;
+    if (number && size.empty()) size = word;
   }
-  return found;
+  return size;
+}
+
+/// Names of one spelling may mean a tenth of the other: "llama-6.5b" is no "llama-65b".
+bool has_other_size(std::string_view asked, std::string_view known) {
+  const std::string own = size_in(asked);
+  const std::string its = size_in(known);
+  return !own.empty() && !its.empty() && own != its;
 }
 
 /// The whole name first, then without the publisher, without endings, without such words anywhere, then a part of it:
@@ -274,17 +242,22 @@ Found find_row(std::string_view name) {
     return {row, {}};
   const std::string wanted = bare(name);
   if (wanted.empty()) return {};
-  if (const auto* row = find_if_named([&](std::string_view known) { return bare(known) == wanted; })) return {row, {}};
+  const auto whole = [&](std::string_view known) { return bare(known) == wanted && !has_other_size(lower, known); };
+  if (const auto* row = find_if_named(whole)) return {row, {}};
   Stem stem = stem_of(wanted);
-  const auto with_stem = [&](std::string_view known) { return without_endings(bare(known)) == stem.name; };
+  const auto with_stem = [&](std::string_view known) {
+    return without_endings(bare(known)) == stem.name && !has_other_size(lower, known);
+  };
   if (const auto* row = find_if_named(with_stem)) return {row, std::move(stem)};
   stem = undated_stem_of(trim(name));
   if (const auto* row = find_if_named(with_stem)) return {row, std::move(stem)};
   stem = scattered_stem_of(trim(name));
   if (stem.name.empty()) return {};
-  const auto* const row =
-      find_if_named([&](std::string_view known) { return scattered_stem_of(known).name == stem.name; });
-  return row != nullptr ? Found{row, std::move(stem)} : find_part(trim(name));
+  const auto* const row = find_if_named([&](std::string_view known) {
+    return scattered_stem_of(known).name == stem.name && !has_other_size(lower, known);
+  });
+  if (row != nullptr) return {row, std::move(stem)};
+  return {find_named_part(trim(name)), scattered_stem_of(trim(name)), true};
 }
 
 /// Files of llama.cpp: which of many widths a repository's name alone does not say.

@@ -271,18 +271,23 @@ TEST(Catalog, AFineTuneThatNamesItsModelHasItsShapeWithANote) {
       {{"NousResearch/Hermes-3-Llama-3.1-8B", "meta-llama/Llama-3.1-8B"},
        {"teknium/OpenHermes-2.5-Mistral-7B", "mistralai/Mistral-7B-v0.1"},
        {"cognitivecomputations/dolphin-2.9.2-qwen2-7b", "Qwen/Qwen2-7B"},
-       {"Skywork/Skywork-o1-Open-Llama-3.1-8B-AWQ", "meta-llama/Llama-3.1-8B"}});
+       {"NousResearch/Nous-Hermes-2-SOLAR-10.7B", "upstage/SOLAR-10.7B-v1.0"},
+       {"someone/Tiger-Llama-3.1-8B-AWQ", "meta-llama/Llama-3.1-8B"}});
   for (const auto& [asked, known] : names) {
     const auto model = find_model(asked);
     ASSERT_TRUE(model) << asked;
     EXPECT_EQ(model->name, known) << asked;
     EXPECT_FALSE(model->notes.empty()) << asked;
   }
-  EXPECT_EQ(find_model("Skywork/Skywork-o1-Open-Llama-3.1-8B-AWQ")->quantization_bits, 4U);
-  // A context of its own is not the model's.
-  EXPECT_EQ(find_model("someone/Long-Llama-3.1-8B-1024k")->max_positions, 0U);
-  for (const char* other : {"ICTNLP/Llama-3.1-8B-Omni", "someone/llava-onevision-Qwen2-7B-vl", "mlabonne/Beyonder-4x7B",
-                            "someone/Franken-Llama-3.1-8B-12B", "Skywork/Skywork-Reward-Llama-3.1-8B"})
+  EXPECT_EQ(find_model("someone/Tiger-Llama-3.1-8B-AWQ")->quantization_bits, 4U);
+  // Other inputs, heads, widths, contexts, merges, generations and sizes: no shape is better than a wrong one.
+  for (const char* other :
+       {"ICTNLP/Llama-3.1-8B-Omni", "AIDC-AI/Ovis1.6-Gemma2-9B", "mlabonne/Beyonder-4x7B",
+        "someone/Franken-Llama-3.1-8B-12B", "Skywork/Skywork-Reward-Llama-3.1-8B", "ibm-fms/llama-3-8b-accelerator",
+        "ISTA-DASLab/Llama-2-7b-AQLM-2Bit-1x16-hf", "someone/Hermes-3-Llama-3.1-8B-quantized.w4a16",
+        "someone/Wolf-Llama-3.1-8B-4.0bpw", "nvidia/Llama-3.1-8B-UltraLong-1M-Instruct",
+        "deepcogito/cogito-v1-preview-qwen-14B", "princeton-nlp/Sheared-LLaMA-1.3B", "someone/my-llama-6.5B",
+        "someone/Llama-3-18B", "someone/pythia-28b", "someone/Qwen2.5-15B"})
     EXPECT_FALSE(find_model(other)) << other;
 }
 
