@@ -154,6 +154,8 @@ constexpr Family kFamilies[] = {
     {"chatglm", "chatglm2 chatglm3 glm4_chat", kChatglmModules, traits::llama, keys::read_chatglm},
     {"deepseek", "deepseek_v1 deepseek_v2 deepseek_v3 deepseek_v3.1 deepseek_r1 deepseek_mla_moe kimi_k2 moonlight",
      kLlamaModules, traits::llama, keys::read_deepseek},
+    {"deepseek_v32", "deepseek_v3.2", kLlamaModules, traits::deepseek_v32, keys::read_sparse_latent},
+    {"glm_moe_dsa", "glm5 glm5.1 glm5.2", kLlamaModules, traits::glm_moe_dsa, keys::read_sparse_latent},
     {"gpt_oss", "", kLlamaModules, traits::gpt_oss, keys::read_gpt_oss},
     {"llama4", "llama4_text", kLlamaModules, traits::llama4, keys::read_llama4},
     {"bert", "roberta xlm_roberta camembert", kBertModules, traits::bert, keys::read_bert},

@@ -30,6 +30,18 @@ void note_prediction_layers(ConfigFields& fields, ModelShape& model) {
     model.notes.emplace_back("the layers for multi-token prediction are not counted: transformers does not load them");
 }
 
+/// Which layers have an indexer of their own: a list or a text of letters says so, else every `index_topk_freq`th from
+/// an offset on. Source: configuration_glm_moe_dsa.py; vLLM's deepseek_v2.py builds the same.
+std::uint32_t indexer_layers(ConfigFields& fields, std::uint32_t layers) {
+  if (const auto listed = fields.list_count("indexer_types", "full")) return static_cast<std::uint32_t>(*listed);
+  if (const auto pattern = fields.text({"index_topk_pattern"}))
+    return static_cast<std::uint32_t>(std::ranges::count(*pattern, 'F'));
+  const auto each = static_cast<std::uint32_t>(fields.number({"index_topk_freq"}, 1, kMostLayers).value_or(1));
+  const auto offset = static_cast<std::uint32_t>(fields.number({"index_skip_topk_offset"}, 0, kMostLayers).value_or(2));
+  const std::uint32_t first = std::min(layers, offset);
+  return first + (layers - first) / each;
+}
+
 }  // namespace
 
 void read_llama(ConfigFields& fields, ModelShape& model) {
@@ -239,6 +251,15 @@ void read_deepseek(ConfigFields& fields, ModelShape& model) {
   const auto scoring = fields.text({"scoring_func", "score_func"});
   experts.balance_bias = method ? *method == "noaux_tc" : scoring == "sigmoid";
   note_prediction_layers(fields, model);
+}
+
+void read_sparse_latent(ConfigFields& fields, ModelShape& model) {
+  read_deepseek(fields, model);
+  AttentionIndexer& own = model.indexer;
+  fields.take(own.heads, {"index_n_heads"}, 1, kMostHeads);
+  fields.take(own.head_dim, {"index_head_dim"}, 1, kMostHeads);
+  own.layers = std::min(model.layers, indexer_layers(fields, model.layers));
+  if (model.latent.kv_rank == 0) fields.complain("kv_lora_rank", "is missing: sparse attention needs it");
 }
 
 void read_gpt_oss(ConfigFields& fields, ModelShape& model) { count_sliding(fields, model, (model.layers + 1) / 2); }

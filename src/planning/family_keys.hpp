@@ -34,6 +34,7 @@ void read_starcoder2(ConfigFields& fields, ModelShape& model);
 void read_stablelm(ConfigFields& fields, ModelShape& model);
 void read_chatglm(ConfigFields& fields, ModelShape& model);
 void read_deepseek(ConfigFields& fields, ModelShape& model);
+void read_sparse_latent(ConfigFields& fields, ModelShape& model);
 void read_gpt_oss(ConfigFields& fields, ModelShape& model);
 void read_llama4(ConfigFields& fields, ModelShape& model);
 void read_bert(ConfigFields& fields, ModelShape& model);

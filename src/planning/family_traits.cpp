@@ -51,6 +51,12 @@ void glm4_moe(ModelShape& model) {
   model.experts.balance_bias = true;
 }
 
+// Sources: configuration_deepseek_v32.py, configuration_glm_moe_dsa.py.
+
+void deepseek_v32(ModelShape& model) { model.indexer = {.heads = 64, .head_dim = 128}; }
+
+void glm_moe_dsa(ModelShape& model) { model.indexer = {.heads = 32, .head_dim = 128}; }
+
 // Source: configuration_seed_oss.py: biases on queries, keys and values, none behind attention.
 void seed_oss(ModelShape& model) {
   set_qkv_bias(model, true);

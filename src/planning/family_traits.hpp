@@ -22,6 +22,8 @@ void qwen3(ModelShape& model);
 void qwen3_moe(ModelShape& model);
 void qwen3_next(ModelShape& model);
 void glm4_moe(ModelShape& model);
+void deepseek_v32(ModelShape& model);
+void glm_moe_dsa(ModelShape& model);
 void seed_oss(ModelShape& model);
 void arcee(ModelShape& model);
 void gemma(ModelShape& model);
