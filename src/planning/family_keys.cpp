@@ -26,7 +26,7 @@ void count_sliding(ConfigFields& fields, ModelShape& model, std::uint32_t otherw
 }
 
 void note_prediction_layers(ConfigFields& fields, ModelShape& model) {
-  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
+  if (fields.number({"num_nextn_predict_layers", "mtp_num_hidden_layers"}, 0, 64).value_or(0) > 0)
     model.notes.emplace_back("the layers for multi-token prediction are not counted: transformers does not load them");
 }
 
@@ -94,6 +94,13 @@ void read_qwen3_next(ConfigFields& fields, ModelShape& model) {
   const auto others =
       static_cast<std::uint32_t>(listed.value_or(all_but_each(model.layers, static_cast<std::uint32_t>(each))));
   own.layers = std::min(others, model.layers);
+}
+
+void read_qwen3_5(ConfigFields& fields, ModelShape& model) {
+  read_qwen3_next(fields, model);
+  if (model.experts.experts == 0) model.experts = {};
+  fields.take(model.gated_attention, {"attn_output_gate"});
+  note_prediction_layers(fields, model);
 }
 
 /// Source: configuration_glm4_moe.py; the checkpoints' files count shared experts, not their width.

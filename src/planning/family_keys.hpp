@@ -15,6 +15,7 @@ void read_qwen(ConfigFields& fields, ModelShape& model);
 void read_qwen2(ConfigFields& fields, ModelShape& model);
 void read_qwen_moe(ConfigFields& fields, ModelShape& model);
 void read_qwen3_next(ConfigFields& fields, ModelShape& model);
+void read_qwen3_5(ConfigFields& fields, ModelShape& model);
 void read_glm4_moe(ConfigFields& fields, ModelShape& model);
 void read_seed_oss(ConfigFields& fields, ModelShape& model);
 void read_olmo3(ConfigFields& fields, ModelShape& model);

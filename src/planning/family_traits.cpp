@@ -45,6 +45,19 @@ void qwen3_next(ModelShape& model) {
   model.linear_attention = {.key_heads = 16, .value_heads = 32, .key_dim = 128, .value_dim = 128, .kernel = 4};
 }
 
+// Sources: configuration_qwen3_5.py, configuration_qwen3_5_moe.py.
+
+void qwen3_5(ModelShape& model) {
+  qwen3_next(model);
+  model.experts = {};
+}
+
+void qwen3_5_moe(ModelShape& model) {
+  qwen3_next(model);
+  model.experts.experts = 256;
+  model.experts.experts_per_token = 8;
+}
+
 // Source: modeling_glm4_moe.py: biases on queries, keys and values as the file says, a correction for the router.
 void glm4_moe(ModelShape& model) {
   model.experts = {.experts = 128, .experts_per_token = 8, .intermediate = 1408};

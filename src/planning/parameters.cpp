@@ -117,15 +117,22 @@ class Inventory {
     if (with_experts > 0) experts(with_experts);
   }
 
-  /// Source: modeling_qwen3_next.py of transformers (Qwen3NextGatedDeltaNet).
+  /// Sources: modeling_qwen3_next.py and modeling_qwen3_5.py of transformers (GatedDeltaNet).
   void linear_attention(std::uint64_t copies) {
     if (copies == 0) return;
     const LinearAttention& own = model_.linear_attention;
     const std::uint64_t h = model_.hidden;
     const std::uint64_t keys = std::uint64_t{own.key_heads} * own.key_dim;
     const std::uint64_t values = std::uint64_t{own.value_heads} * own.value_dim;
-    linear("in_proj_qkvz", Component::attention, {h, 2 * keys + 2 * values}, false, copies);
-    linear("in_proj_ba", Component::attention, {h, 2 * std::uint64_t{own.value_heads}}, false, copies);
+    if (names_.delta_apart) {
+      linear("in_proj_qkv", Component::attention, {h, 2 * keys + values}, false, copies);
+      linear("in_proj_z", Component::attention, {h, values}, false, copies);
+      linear("in_proj_b", Component::attention, {h, own.value_heads}, false, copies);
+      linear("in_proj_a", Component::attention, {h, own.value_heads}, false, copies);
+    } else {
+      linear("in_proj_qkvz", Component::attention, {h, 2 * keys + 2 * values}, false, copies);
+      linear("in_proj_ba", Component::attention, {h, 2 * std::uint64_t{own.value_heads}}, false, copies);
+    }
     vector("conv1d", Component::attention, (2 * keys + values) * own.kernel, copies);
     vector("dt_bias", Component::attention, 2 * std::uint64_t{own.value_heads}, copies);  // and A_log
     vector("linear_norm", Component::norm, own.value_dim, copies);
