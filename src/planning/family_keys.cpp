@@ -70,6 +70,26 @@ void read_qwen2(ConfigFields& fields, ModelShape& model) {
   count_sliding(fields, model, model.layers - std::min<std::uint32_t>(model.layers, static_cast<std::uint32_t>(whole)));
 }
 
+/// Modules for multi-token prediction that the file names are in none of the published checkpoints.
+void read_minimax_m2(ConfigFields& fields, ModelShape& model) {
+  if (!fields.flag({"use_qk_norm"}).value_or(true)) model.qk_norm = QkNorm::none;
+  const auto norm = fields.text({"qk_norm_type"});
+  if (norm && *norm != "per_layer") fields.complain("qk_norm_type", "is not per_layer: no other is known");
+  fields.take(model.experts.balance_bias, {"use_routing_bias"});
+  fields.take(model.experts.shared_intermediate, {"shared_intermediate_size"}, 0, kWidest);
+}
+
+/// Source: XiaomiMiMo/MiMo-7B-Base's modeling_mimo.py: Qwen2's layers, and behind them those for multi-token
+/// prediction, which vLLM's mimo.py leaves to a draft model.
+void read_mimo(ConfigFields& fields, ModelShape& model) {
+  read_qwen2(fields, model);
+  // Qwen2's attention has its biases whatever `attention_bias` says, and none behind it.
+  set_qkv_bias(model, true);
+  model.attention_out_bias = false;
+  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
+    model.notes.emplace_back("the layers for multi-token prediction are not counted: engines load them only to draft");
+}
+
 /// Layers without experts, where every `decoder_sparse_step`th has them and some are named.
 void read_qwen_moe(ConfigFields& fields, ModelShape& model) {
   read_qwen2(fields, model);

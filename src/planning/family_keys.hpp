@@ -10,6 +10,8 @@ namespace gpuwarden::planning::keys {
 
 void read_llama(ConfigFields& fields, ModelShape& model);
 void read_internlm(ConfigFields& fields, ModelShape& model);
+void read_minimax_m2(ConfigFields& fields, ModelShape& model);
+void read_mimo(ConfigFields& fields, ModelShape& model);
 void read_mistral(ConfigFields& fields, ModelShape& model);
 void read_qwen(ConfigFields& fields, ModelShape& model);
 void read_qwen2(ConfigFields& fields, ModelShape& model);

@@ -58,6 +58,14 @@ void qwen3_5_moe(ModelShape& model) {
   model.experts.experts_per_token = 8;
 }
 
+// Source: modular_minimax_m2.py: norms over all heads, experts in every layer, a correction for the router.
+void minimax_m2(ModelShape& model) {
+  model.qk_norm = QkNorm::all_heads;
+  model.head_dim = 128;
+  model.experts = {.experts = 256, .experts_per_token = 8};
+  model.experts.balance_bias = true;
+}
+
 // Source: modeling_glm4_moe.py: biases on queries, keys and values as the file says, a correction for the router.
 void glm4_moe(ModelShape& model) {
   model.experts = {.experts = 128, .experts_per_token = 8, .intermediate = 1408};

@@ -23,6 +23,7 @@ void qwen3_moe(ModelShape& model);
 void qwen3_next(ModelShape& model);
 void qwen3_5(ModelShape& model);
 void qwen3_5_moe(ModelShape& model);
+void minimax_m2(ModelShape& model);
 void glm4_moe(ModelShape& model);
 void deepseek_v32(ModelShape& model);
 void glm_moe_dsa(ModelShape& model);

@@ -235,5 +235,62 @@ TEST(VisionTower, OfKimiK25IsCountedFromItsConfig) {
   EXPECT_THAT(model.notes, Not(Contains(HasSubstr("only the language model"))));
 }
 
+constexpr std::string_view kMiniMax = R"({"model_type": "minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"],
+  "num_hidden_layers": 62, "hidden_size": 3072, "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128,
+  "intermediate_size": 1536, "vocab_size": 200064, "num_experts_per_tok": 8, "num_local_experts": 256,
+  "max_position_embeddings": 196608, "rotary_dim": 64, "tie_word_embeddings": false, "use_qk_norm": true,
+  "qk_norm_type": "per_layer", "use_routing_bias": true, "use_mtp": true, "num_mtp_modules": 3,
+  "shared_intermediate_size": 0, "scoring_func": "sigmoid"})";
+
+TEST(MiniMaxM2, CountsAsTheHubDoes) {
+  const ModelShape model = read(kMiniMax);
+  const ParameterCount count = count_parameters(model);
+  // In each of 62 layers 3072 x 6144 twice, 3072 x 1024 twice, norms over 6144 and 1024, 256 experts of 3 x 3072 x
+  // 1536, a router with one number for each, two norms.
+  EXPECT_EQ(count.total, 228'689'764'864U);
+  EXPECT_EQ(count.norms, 62 * (6144 + 1024 + 2 * 3072) + 3072U);
+  EXPECT_NEAR(static_cast<double>(count.active), 11.03e9, 0.01e9);
+  EXPECT_EQ(cache_of(model, 2), 62 * 2 * 8 * 128 * 2);
+  EXPECT_TRUE(model.notes.empty());
+}
+
+TEST(MiniMaxM2, SwitchesThatTheFileHasAreFollowed) {
+  const auto total = [](std::string_view from, std::string_view to) {
+    return count_parameters(read(with(kMiniMax, from, to))).total;
+  };
+  EXPECT_EQ(total(R"("use_qk_norm": true)", R"("use_qk_norm": false)"), 228'689'764'864U - 62 * 7168);
+  EXPECT_EQ(total(R"("use_routing_bias": true)", R"("use_routing_bias": false)"), 228'689'764'864U - 62 * 256);
+  EXPECT_EQ(total(R"("shared_intermediate_size": 0)", R"("shared_intermediate_size": 1536)"),
+            228'689'764'864U + 62ULL * 3 * 3072 * 1536);
+  EXPECT_FALSE(read_config(with(kMiniMax, "per_layer", "per_head"), "config.json"));
+}
+
+TEST(MiMo, IsQwen2WithoutTheLayerForMultiTokenPrediction) {
+  const ModelShape model = read(R"({"model_type": "mimo", "architectures": ["MiMoForCausalLM"],
+    "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "head_dim": 128, "intermediate_size": 11008, "vocab_size": 151680, "max_position_embeddings": 32768,
+    "attention_bias": true, "sliding_window": 32768, "max_window_layers": 32, "use_sliding_window": false,
+    "num_nextn_predict_layers": 1, "tie_word_embeddings": false})");
+  const ParameterCount count = count_parameters(model);
+  constexpr std::uint64_t kLayer = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 + 2 * 1024 + 3 * 4096 * 11'008 + 2 * 4096;
+  EXPECT_EQ(count.total, 36 * kLayer + 4096 + 2 * 151'680ULL * 4096);
+  // Files of 15.67 GB in 16 bit on the Hub: with a layer, a projection of two widths and three norms.
+  EXPECT_EQ(count.total + kLayer + 2 * 4096 * 4096 + 3 * 4096, 7'833'409'536U);
+  EXPECT_EQ(cache_of(model, 2), 36 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(model.sliding_layers, 0U);
+  EXPECT_THAT(model.notes, Contains(HasSubstr("multi-token prediction")));
+}
+
+TEST(NewerFamilies, ArchitecturesThatAreNotKnownStayRefused) {
+  for (const char* type : {"deepseek_v4", "kimi_linear", "step3p7", "nemotron_h", "gemma4_text", "minimax_m3",
+                           "mimo_v2_flash", "nemotron-nas"}) {
+    const auto model = read_config(with(kMiniMax, R"("minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"])",
+                                        fmt::format(R"("{}", "architectures": ["X"])", type)),
+                                   "config.json");
+    ASSERT_FALSE(model) << type;
+    EXPECT_THAT(model.error().message, HasSubstr(fmt::format("unknown architecture '{}'", type)));
+  }
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning
