@@ -10,11 +10,12 @@ namespace gpuwarden::planning {
 
 double kv_bytes_per_token(const ModelFigures& model, const Settings& settings) {
   const ModelShape& shape = model.shape;
-  const double layers = std::ceil(static_cast<double>(kv_layers(shape)) / settings.parallel.pipeline);
-  double elements = static_cast<double>(kv_elements_per_layer(shape));
+  const double stages = settings.parallel.pipeline;
+  const double layers = std::ceil(kv_layers(shape) / stages);
+  double bytes = kv_bytes_per_layer(shape, settings.kv_bytes);
   const double tensor = settings.parallel.tensor;
-  if (shape.latent.kv_rank == 0) elements /= std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
-  return elements * layers * settings.kv_bytes;
+  if (shape.latent.kv_rank == 0) bytes /= std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
+  return bytes * layers + indexer_bytes_per_layer(shape) * std::ceil(shape.indexer.layers / stages);
 }
 
 double sliding_share(const ModelShape& model, double tokens) {

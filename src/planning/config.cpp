@@ -13,6 +13,7 @@
 #include "planning/config_fields.hpp"
 #include "planning/families.hpp"
 #include "planning/quantized_config.hpp"
+#include "planning/vision_tower.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -217,14 +218,27 @@ void read_switches(ConfigFields& fields, ModelShape& model) {
   if (named) model.dropout = above_zero;
 }
 
+constexpr std::uint64_t kMostInTowers = 1'000'000'000'000;
+
+void take_towers(ModelShape& model, std::uint64_t parameters) {
+  model.tower_parameters = parameters;
+  model.notes.push_back(fmt::format("towers for images and sound are counted: {:.2f} B parameters in 16 bit",
+                                    static_cast<double>(parameters) / 1e9));
+}
+
 /// The catalogue's key: towers for images and sound, which a config.json describes but does not count.
 void read_towers(ConfigFields& fields, ModelShape& model) {
-  constexpr std::uint64_t kMostInTowers = 1'000'000'000'000;
-  const auto counted = fields.number({"tower_parameters"}, 1, kMostInTowers);
-  if (!counted) return;
-  model.tower_parameters = *counted;
-  model.notes.push_back(fmt::format("towers for images and sound are counted: {:.2f} B parameters in 16 bit",
-                                    static_cast<double>(*counted) / 1e9));
+  if (const auto counted = fields.number({"tower_parameters"}, 1, kMostInTowers)) take_towers(model, *counted);
+}
+
+/// The tower for images beside the language model: counted where its kind is known, else said to be left out.
+void read_vision_tower(const json& object, std::string_view name, ModelShape& model) {
+  if (!object.contains("vision_config")) return;
+  const ConfigFields outer(object, name, "");
+  auto vision = outer.inside("vision_config");
+  const auto counted = vision ? vision_tower_parameters(*vision, model.hidden) : std::nullopt;
+  if (counted && *counted <= kMostInTowers) return take_towers(model, *counted);
+  model.notes.emplace_back("only the language model is counted, not the vision tower");
 }
 
 void read_activation(ConfigFields& fields, ModelShape& model) {
@@ -260,7 +274,10 @@ std::vector<std::string> missing_fields(const ModelShape& model) {
   need(model.hidden, "hidden_size");
   need(model.layers, "num_hidden_layers");
   need(model.heads, "num_attention_heads");
-  if (model.gated_mlp) need(model.intermediate, "intermediate_size");
+  // Where every layer has experts, there is no other MLP (Qwen3.5's).
+  const ExpertShape& experts = model.experts;
+  const bool experts_alone = experts.experts > 0 && experts.dense_layers == 0 && experts.intermediate > 0;
+  if (model.gated_mlp && !experts_alone) need(model.intermediate, "intermediate_size");
   if (model.kind != ModelKind::vision_encoder) need(model.vocab, "vocab_size");
   if (model.positions == Positions::learned && model.kind != ModelKind::vision_encoder && model.position_rows == 0)
     missing.emplace_back("max_position_embeddings");
@@ -365,10 +382,12 @@ void note_head(std::string_view architecture, ModelShape& model) {
     model.notes.push_back(fmt::format("the head of {} is not counted, only the backbone", printable(architecture)));
 }
 
-/// How the weights are stored stands beside the inner object as often as in it.
-json with_storage(json inner, const json& outer) {
-  constexpr const char* kStorage = "quantization_config";
-  if (!inner.contains(kStorage) && outer.contains(kStorage)) inner[kStorage] = outer[kStorage];
+/// How the weights are stored stands beside the inner object as often as in it, and so does whether the output matrix
+/// is the embedding.
+json with_outer_keys(json inner, const json& outer) {
+  for (const char* const key : {"quantization_config", "tie_word_embeddings"}) {
+    if (!inner.contains(key) && outer.contains(key)) inner[key] = outer[key];
+  }
   return inner;
 }
 
@@ -389,12 +408,11 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
     // The outer type tells the family where the inner object says none.
     const bool speaks = inner->contains("model_type") || !family.empty();
     GPUWARDEN_TRY(const Family* const found, family_of(speaks ? *inner : object, name, family));
-    GPUWARDEN_TRY(ModelShape model, read_shape(with_class_sizes(with_storage(*inner, object), found->name), name,
+    GPUWARDEN_TRY(ModelShape model, read_shape(with_class_sizes(with_outer_keys(*inner, object), found->name), name,
                                                std::string(key) + ".", *found));
     note_class_sizes(*inner, found->name, model);
     model.name = name_in(object);
-    if (object.contains("vision_config"))
-      model.notes.emplace_back("only the language model is counted, not the vision tower");
+    read_vision_tower(object, name, model);
     if (object.contains("audio_config"))
       model.notes.emplace_back("only the language model is counted, not the audio tower");
     return model;
@@ -403,8 +421,7 @@ Result<ModelShape> read_config(std::string_view text, std::string_view name, std
   GPUWARDEN_TRY(ModelShape model, read_shape(object, name, "", *found));
   model.name = name_in(object);
   note_head(first_architecture(object), model);
-  if (object.contains("vision_config"))
-    model.notes.emplace_back("only the language model is counted, not the vision tower");
+  if (model.tower_parameters == 0) read_vision_tower(object, name, model);
   return model;
 }
 

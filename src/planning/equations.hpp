@@ -118,7 +118,7 @@ struct LossBytes {
 LossBytes loss_bytes(const ModelShape& model, const Settings& settings);
 
 /// One token in the KV cache of this GPU, all its layers: 2 x kv_heads x head_dim elements a layer, or the compressed
-/// ones; at least one head per tensor-parallel rank.
+/// ones; at least one head per tensor-parallel rank. Beside them the keys of sparse attention's indexer.
 double kv_bytes_per_token(const ModelFigures& model, const Settings& settings);
 /// Of that, how much `tokens` take where some layers see only a window.
 double sliding_share(const ModelShape& model, double tokens);

@@ -18,6 +18,8 @@ struct ModuleNames {
   std::string_view out;
   std::string_view gate, up, gate_up;
   std::string_view down;
+  bool delta_apart =
+      false;              ///< a Gated DeltaNet's four inputs are matrices of their own (Qwen3-Next fuses them to two)
   std::string_view lora;  ///< PEFT's default targets, separated by spaces
 };
 

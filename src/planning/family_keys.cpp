@@ -26,8 +26,20 @@ void count_sliding(ConfigFields& fields, ModelShape& model, std::uint32_t otherw
 }
 
 void note_prediction_layers(ConfigFields& fields, ModelShape& model) {
-  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
+  if (fields.number({"num_nextn_predict_layers", "mtp_num_hidden_layers"}, 0, 64).value_or(0) > 0)
     model.notes.emplace_back("the layers for multi-token prediction are not counted: transformers does not load them");
+}
+
+/// Which layers have an indexer of their own: a list or a text of letters says so, else every `index_topk_freq`th from
+/// an offset on. Source: configuration_glm_moe_dsa.py; vLLM's deepseek_v2.py builds the same.
+std::uint32_t indexer_layers(ConfigFields& fields, std::uint32_t layers) {
+  if (const auto listed = fields.list_count("indexer_types", "full")) return static_cast<std::uint32_t>(*listed);
+  if (const auto pattern = fields.text({"index_topk_pattern"}))
+    return static_cast<std::uint32_t>(std::ranges::count(*pattern, 'F'));
+  const auto each = static_cast<std::uint32_t>(fields.number({"index_topk_freq"}, 1, kMostLayers).value_or(1));
+  const auto offset = static_cast<std::uint32_t>(fields.number({"index_skip_topk_offset"}, 0, kMostLayers).value_or(2));
+  const std::uint32_t first = std::min(layers, offset);
+  return first + (layers - first) / each;
 }
 
 }  // namespace
@@ -58,6 +70,26 @@ void read_qwen2(ConfigFields& fields, ModelShape& model) {
   count_sliding(fields, model, model.layers - std::min<std::uint32_t>(model.layers, static_cast<std::uint32_t>(whole)));
 }
 
+/// Modules for multi-token prediction that the file names are in none of the published checkpoints.
+void read_minimax_m2(ConfigFields& fields, ModelShape& model) {
+  if (!fields.flag({"use_qk_norm"}).value_or(true)) model.qk_norm = QkNorm::none;
+  const auto norm = fields.text({"qk_norm_type"});
+  if (norm && *norm != "per_layer") fields.complain("qk_norm_type", "is not per_layer: no other is known");
+  fields.take(model.experts.balance_bias, {"use_routing_bias"});
+  fields.take(model.experts.shared_intermediate, {"shared_intermediate_size"}, 0, kWidest);
+}
+
+/// Source: XiaomiMiMo/MiMo-7B-Base's modeling_mimo.py: Qwen2's layers, and behind them those for multi-token
+/// prediction, which vLLM's mimo.py leaves to a draft model.
+void read_mimo(ConfigFields& fields, ModelShape& model) {
+  read_qwen2(fields, model);
+  // Qwen2's attention has its biases whatever `attention_bias` says, and none behind it.
+  set_qkv_bias(model, true);
+  model.attention_out_bias = false;
+  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
+    model.notes.emplace_back("the layers for multi-token prediction are not counted: engines load them only to draft");
+}
+
 /// Layers without experts, where every `decoder_sparse_step`th has them and some are named.
 void read_qwen_moe(ConfigFields& fields, ModelShape& model) {
   read_qwen2(fields, model);
@@ -82,6 +114,13 @@ void read_qwen3_next(ConfigFields& fields, ModelShape& model) {
   const auto others =
       static_cast<std::uint32_t>(listed.value_or(all_but_each(model.layers, static_cast<std::uint32_t>(each))));
   own.layers = std::min(others, model.layers);
+}
+
+void read_qwen3_5(ConfigFields& fields, ModelShape& model) {
+  read_qwen3_next(fields, model);
+  if (model.experts.experts == 0) model.experts = {};
+  fields.take(model.gated_attention, {"attn_output_gate"});
+  note_prediction_layers(fields, model);
 }
 
 /// Source: configuration_glm4_moe.py; the checkpoints' files count shared experts, not their width.
@@ -239,6 +278,15 @@ void read_deepseek(ConfigFields& fields, ModelShape& model) {
   const auto scoring = fields.text({"scoring_func", "score_func"});
   experts.balance_bias = method ? *method == "noaux_tc" : scoring == "sigmoid";
   note_prediction_layers(fields, model);
+}
+
+void read_sparse_latent(ConfigFields& fields, ModelShape& model) {
+  read_deepseek(fields, model);
+  AttentionIndexer& own = model.indexer;
+  fields.take(own.heads, {"index_n_heads"}, 1, kMostHeads);
+  fields.take(own.head_dim, {"index_head_dim"}, 1, kMostHeads);
+  own.layers = std::min(model.layers, indexer_layers(fields, model.layers));
+  if (model.latent.kv_rank == 0) fields.complain("kv_lora_rank", "is missing: sparse attention needs it");
 }
 
 void read_gpt_oss(ConfigFields& fields, ModelShape& model) { count_sliding(fields, model, (model.layers + 1) / 2); }

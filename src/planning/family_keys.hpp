@@ -10,11 +10,14 @@ namespace gpuwarden::planning::keys {
 
 void read_llama(ConfigFields& fields, ModelShape& model);
 void read_internlm(ConfigFields& fields, ModelShape& model);
+void read_minimax_m2(ConfigFields& fields, ModelShape& model);
+void read_mimo(ConfigFields& fields, ModelShape& model);
 void read_mistral(ConfigFields& fields, ModelShape& model);
 void read_qwen(ConfigFields& fields, ModelShape& model);
 void read_qwen2(ConfigFields& fields, ModelShape& model);
 void read_qwen_moe(ConfigFields& fields, ModelShape& model);
 void read_qwen3_next(ConfigFields& fields, ModelShape& model);
+void read_qwen3_5(ConfigFields& fields, ModelShape& model);
 void read_glm4_moe(ConfigFields& fields, ModelShape& model);
 void read_seed_oss(ConfigFields& fields, ModelShape& model);
 void read_olmo3(ConfigFields& fields, ModelShape& model);
@@ -34,6 +37,7 @@ void read_starcoder2(ConfigFields& fields, ModelShape& model);
 void read_stablelm(ConfigFields& fields, ModelShape& model);
 void read_chatglm(ConfigFields& fields, ModelShape& model);
 void read_deepseek(ConfigFields& fields, ModelShape& model);
+void read_sparse_latent(ConfigFields& fields, ModelShape& model);
 void read_gpt_oss(ConfigFields& fields, ModelShape& model);
 void read_llama4(ConfigFields& fields, ModelShape& model);
 void read_bert(ConfigFields& fields, ModelShape& model);

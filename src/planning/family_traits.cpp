@@ -45,11 +45,38 @@ void qwen3_next(ModelShape& model) {
   model.linear_attention = {.key_heads = 16, .value_heads = 32, .key_dim = 128, .value_dim = 128, .kernel = 4};
 }
 
+// Sources: configuration_qwen3_5.py, configuration_qwen3_5_moe.py.
+
+void qwen3_5(ModelShape& model) {
+  qwen3_next(model);
+  model.experts = {};
+}
+
+void qwen3_5_moe(ModelShape& model) {
+  qwen3_next(model);
+  model.experts.experts = 256;
+  model.experts.experts_per_token = 8;
+}
+
+// Source: modular_minimax_m2.py: norms over all heads, experts in every layer, a correction for the router.
+void minimax_m2(ModelShape& model) {
+  model.qk_norm = QkNorm::all_heads;
+  model.head_dim = 128;
+  model.experts = {.experts = 256, .experts_per_token = 8};
+  model.experts.balance_bias = true;
+}
+
 // Source: modeling_glm4_moe.py: biases on queries, keys and values as the file says, a correction for the router.
 void glm4_moe(ModelShape& model) {
   model.experts = {.experts = 128, .experts_per_token = 8, .intermediate = 1408};
   model.experts.balance_bias = true;
 }
+
+// Sources: configuration_deepseek_v32.py, configuration_glm_moe_dsa.py.
+
+void deepseek_v32(ModelShape& model) { model.indexer = {.heads = 64, .head_dim = 128}; }
+
+void glm_moe_dsa(ModelShape& model) { model.indexer = {.heads = 32, .head_dim = 128}; }
 
 // Source: configuration_seed_oss.py: biases on queries, keys and values, none behind attention.
 void seed_oss(ModelShape& model) {

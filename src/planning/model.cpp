@@ -22,6 +22,24 @@ std::uint64_t kv_elements_per_layer(const ModelShape& model) {
   return 2 * key_width(model);
 }
 
+double kv_bytes_per_layer(const ModelShape& model, double bytes) {
+  const double elements = static_cast<double>(kv_elements_per_layer(model));
+  if (model.indexer.layers == 0 || bytes > 1) return elements * bytes;
+  // Sparse attention's 8-bit cache: an fp32 scale for 128 of the compressed elements, positions in 16 bit. Source:
+  // vllm/v1/attention/backends/mla/flashmla_sparse.py (656 bytes for DeepSeek V3.2).
+  constexpr double kScaled = 128;
+  return model.latent.kv_rank * (bytes + 4 / kScaled) + 2.0 * model.latent.rope_dim;
+}
+
+double indexer_bytes_per_layer(const ModelShape& model) {
+  if (model.indexer.layers == 0) return 0;
+  // Keys in fp8 with an fp32 scale for 128 of them. Sources: vllm/model_executor/models/deepseek_v2.py (Indexer's
+  // k_cache), SGLang's NSATokenToKVPool (index_k_with_scale_buffer).
+  constexpr std::uint32_t kScaled = 128;
+  const std::uint32_t scales = model.indexer.head_dim / kScaled;
+  return model.indexer.head_dim + 4.0 * scales;
+}
+
 std::uint32_t kv_layers(const ModelShape& model) {
   const std::uint32_t without = model.linear_attention.layers + model.layer_inputs.kv_shared;
   return model.layers - std::min(model.layers, without);

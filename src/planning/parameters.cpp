@@ -109,6 +109,7 @@ class Inventory {
     const std::uint64_t linear_layers = model_.linear_attention.layers;
     linear_attention(linear_layers);
     attention(attentions - std::min(attentions, linear_layers));
+    indexer();
     const std::uint64_t cross_norms = model_.encoder_layers > 0 ? model_.layers : 0;
     norm("layer_norm", model_.hidden, all * model_.norms_per_layer + cross_norms);
     const std::uint64_t with_experts = expert_layers(model_);
@@ -116,15 +117,22 @@ class Inventory {
     if (with_experts > 0) experts(with_experts);
   }
 
-  /// Source: modeling_qwen3_next.py of transformers (Qwen3NextGatedDeltaNet).
+  /// Sources: modeling_qwen3_next.py and modeling_qwen3_5.py of transformers (GatedDeltaNet).
   void linear_attention(std::uint64_t copies) {
     if (copies == 0) return;
     const LinearAttention& own = model_.linear_attention;
     const std::uint64_t h = model_.hidden;
     const std::uint64_t keys = std::uint64_t{own.key_heads} * own.key_dim;
     const std::uint64_t values = std::uint64_t{own.value_heads} * own.value_dim;
-    linear("in_proj_qkvz", Component::attention, {h, 2 * keys + 2 * values}, false, copies);
-    linear("in_proj_ba", Component::attention, {h, 2 * std::uint64_t{own.value_heads}}, false, copies);
+    if (names_.delta_apart) {
+      linear("in_proj_qkv", Component::attention, {h, 2 * keys + values}, false, copies);
+      linear("in_proj_z", Component::attention, {h, values}, false, copies);
+      linear("in_proj_b", Component::attention, {h, own.value_heads}, false, copies);
+      linear("in_proj_a", Component::attention, {h, own.value_heads}, false, copies);
+    } else {
+      linear("in_proj_qkvz", Component::attention, {h, 2 * keys + 2 * values}, false, copies);
+      linear("in_proj_ba", Component::attention, {h, 2 * std::uint64_t{own.value_heads}}, false, copies);
+    }
     vector("conv1d", Component::attention, (2 * keys + values) * own.kernel, copies);
     vector("dt_bias", Component::attention, 2 * std::uint64_t{own.value_heads}, copies);  // and A_log
     vector("linear_norm", Component::norm, own.value_dim, copies);
@@ -150,6 +158,17 @@ class Inventory {
     const bool each = model_.qk_norm == QkNorm::per_head;
     norm("q_norm", each ? model_.head_dim : q, copies);
     norm("k_norm", each ? model_.head_dim : k, copies);
+  }
+
+  /// Source: modeling_deepseek_v32.py and modeling_glm_moe_dsa.py of transformers: a LayerNorm on the keys; loaders of
+  /// 4- and 8-bit weights leave what weighs the heads as it is.
+  void indexer() {
+    const AttentionIndexer& own = model_.indexer;
+    const std::uint64_t rank = model_.latent.query_rank > 0 ? model_.latent.query_rank : model_.hidden;
+    linear("wq_b", Component::attention, {rank, std::uint64_t{own.heads} * own.head_dim}, false, own.layers);
+    linear("wk", Component::attention, {model_.hidden, own.head_dim}, false, own.layers);
+    vector("indexer_k_norm", Component::norm, 2 * std::uint64_t{own.head_dim}, own.layers);
+    add({"weights_proj", Component::attention, model_.hidden, own.heads, false, false, own.layers, own.layers});
   }
 
   /// Source: modeling_deepseek_v2.py and modeling_deepseek_v3.py of transformers.
@@ -246,6 +265,7 @@ ModelShape single_layer(const ModelShape& model) {
   ModelShape one = model;
   one.layers = 1;
   one.linear_attention.layers = std::min(1U, model.linear_attention.layers);
+  one.indexer.layers = std::min(1U, model.indexer.layers);
   one.encoder_layers = 0;
   one.experts.dense_layers = 0;
   one.embedding_norm = false;
@@ -310,6 +330,7 @@ double approximate_parameters(const ModelShape& model) {
   const double ranks = static_cast<double>(latent.query_rank) + latent.kv_rank + latent.rope_dim;
   const double latent_width = static_cast<double>(model.heads) * (latent.nope_dim + latent.rope_dim + latent.value_dim);
   const double attention = h * (4.0 * model.heads * model.head_dim) + ranks * (h + latent_width) + h * latent_width;
+  const double indexer = model.indexer.layers * (ranks + h) * model.indexer.heads * model.indexer.head_dim;
   const double experts =
       static_cast<double>(model.experts.experts) * model.experts.intermediate + model.experts.shared_intermediate;
   const double widest = 3.0 * h * std::max(static_cast<double>(model.intermediate), experts);
@@ -324,7 +345,7 @@ double approximate_parameters(const ModelShape& model) {
   const double layer_inputs = model.layers * (inputs.width * (inputs.vocab + 3 * h) + 2 * h * inputs.low_rank +
                                               streams * (h + streams * streams)) +
                               2 * streams * h * h;
-  return layers * (attention + widest) + image + tables + linear_attention + layer_inputs +
+  return layers * (attention + widest) + indexer + image + tables + linear_attention + layer_inputs +
          static_cast<double>(model.tower_parameters);
 }
 

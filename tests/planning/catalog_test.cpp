@@ -237,6 +237,33 @@ TEST(Catalog, ModelsOf2025HaveTheirShapes) {
   }
 }
 
+TEST(Catalog, ModelsOf2026HaveTheirShapes) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"qwen3.5-27b", "Qwen/Qwen3.5-27B"},
+      {"Qwen/Qwen3.5-397B-A17B-FP8", "Qwen/Qwen3.5-397B-A17B"},
+      {"Qwen3.6-35B-A3B", "Qwen/Qwen3.6-35B-A3B"},
+      {"Qwen/Qwen3-VL-8B-Thinking", "Qwen/Qwen3-VL-8B-Instruct"},
+      {"qwen3-vl-30b-a3b", "Qwen/Qwen3-VL-30B-A3B-Instruct"},
+      {"Qwen/Qwen3-VL-235B-A22B-Instruct-AWQ", "Qwen/Qwen3-VL-235B-A22B-Instruct"},
+      {"deepseek-ai/DeepSeek-V3.2-Exp", "deepseek-ai/DeepSeek-V3.2"},
+      {"nvidia/DeepSeek-V3.2-NVFP4", "deepseek-ai/DeepSeek-V3.2"},
+      {"glm-5", "zai-org/GLM-5"},
+      {"zai-org/GLM-5.2-FP8", "zai-org/GLM-5.2"},
+      {"MiniMax-M2", "MiniMaxAI/MiniMax-M2.5"},
+      {"MiniMaxAI/MiniMax-M2.7", "MiniMaxAI/MiniMax-M2.7"},
+      {"XiaomiMiMo/MiMo-7B-RL", "XiaomiMiMo/MiMo-7B-Base"},
+      {"kimi-k2.5", "moonshotai/Kimi-K2.5"}};
+  for (const auto& [name, known] : cases) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->name, known) << name;
+  }
+  EXPECT_EQ(find_model("GLM-5.2")->max_positions, 1'048'576U);
+  EXPECT_EQ(find_model("GLM-5.2")->indexer.layers, 21U);
+  EXPECT_EQ(find_model("MiniMax-M2")->max_positions, 0U) << "M2.5 has a context of its own";
+  EXPECT_TRUE(find_model("kimi-k2.5")->quantized_experts_only);
+}
+
 TEST(Catalog, Gemma3nHasEmbeddingsForEachLayer) {
   // By hand from modeling_gemma3n.py: two tables, AltUp, LAuReL and the per-layer gates of 35 layers.
   EXPECT_EQ(count_parameters(*find_model("gemma-3n-E4B")).total, 6'866'696'688U);

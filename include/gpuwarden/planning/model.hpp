@@ -69,6 +69,14 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
+/// Chooses the tokens that latent attention looks at (DeepSeek Sparse Attention, arXiv 2512.02556). `layers` 0: none.
+struct AttentionIndexer {
+  std::uint32_t layers = 0;  ///< of the model's; the others take what an earlier one chose (GLM-5.2)
+  std::uint32_t heads = 0;
+  std::uint32_t head_dim = 0;
+  bool operator==(const AttentionIndexer&) const = default;
+};
+
 /// Layers whose attention keeps a state of fixed size instead of every token's keys and values (Gated DeltaNet, arXiv
 /// 2412.06464, as Qwen3-Next has it). `layers` 0: none.
 struct LinearAttention {
@@ -149,6 +157,7 @@ struct ModelShape {
 
   ExpertShape experts;
   LatentAttention latent;
+  AttentionIndexer indexer;
   LinearAttention linear_attention;
   bool gated_attention = false;  ///< queries come with a gate as wide as they are (Qwen3-Next)
   LayerInputs layer_inputs;
@@ -186,6 +195,10 @@ std::uint64_t key_width(const ModelShape& model);
 /// What one token stores in one layer's KV cache, in elements: 2 x kv_heads x head_dim, or kv_rank + rope_dim (latent;
 /// source: DeepSeek-V2, arXiv 2405.04434).
 std::uint64_t kv_elements_per_layer(const ModelShape& model);
+/// The same in bytes, where an element has `bytes`.
+double kv_bytes_per_layer(const ModelShape& model, double bytes);
+/// What one token stores in one layer's cache of the indexer, whatever the KV cache is stored in; 0 without one.
+double indexer_bytes_per_layer(const ModelShape& model);
 /// Layers that store keys and values of their own for every token.
 std::uint32_t kv_layers(const ModelShape& model);
 /// Bytes that a request holds in layers of linear attention, however long it is: a matrix in fp32 for each head, and
