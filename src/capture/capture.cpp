@@ -335,6 +335,12 @@ void read_software(std::vector<Line>& lines, Capture& capture) {
   merge(capture.snapshot, std::move(part));
 }
 
+bool sees_cuda(const facts::Snapshot& snapshot) {
+  return snapshot.environment &&
+         std::ranges::any_of(snapshot.environment->pythons,
+                             [](const facts::PythonEnvironment& python) { return python.cuda_available == true; });
+}
+
 /// Programs know the machine through CUDA: what the driver's own tools and reports tell of it stays.
 void read_programs(const std::vector<Line>& lines, Capture& capture) {
   for (const auto& report : {read_program_report(lines), read_python_answers(lines)}) {
@@ -344,6 +350,8 @@ void read_programs(const std::vector<Line>& lines, Capture& capture) {
     if (!whole.gpus.empty()) part.gpus.clear();
     if (whole.driver_version) part.driver_version.reset();
     if (whole.cuda_driver_version) part.cuda_driver_version.reset();
+    // Of two answers the one that says that CUDA is there: the other is of before, or of another node.
+    if (sees_cuda(whole)) part.environment->messages.clear();
     capture.parts.push_back({Kind::program, report->line});
     merge(whole, std::move(part));
   }

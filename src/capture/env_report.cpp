@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 
 #include "gpuwarden/base/text.hpp"
 
@@ -164,15 +165,15 @@ class Reader {
 
   /// Two labels that no other program prints make a report, and say whose it is.
   bool is_report() {
-    std::map<EnvTool, int> sure;
+    std::map<EnvTool, std::set<const Label*>> sure;
     for (const Line& line : lines_) {
-      if (const Label* label = sure_label(line.text)) ++sure[label->tool];
+      if (const Label* label = sure_label(line.text)) sure[label->tool].insert(label);
       for (const std::string_view piece : joined(line.text)) {
-        if (const Label* label = sure_label(piece)) ++sure[label->tool];
+        if (const Label* label = sure_label(piece)) sure[label->tool].insert(label);
       }
     }
-    const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) { return entry.second; });
-    if (most == sure.end() || (most->second < 2 && most->first != EnvTool::transformers)) return false;
+    const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) { return entry.second.size(); });
+    if (most == sure.end() || (most->second.size() < 2 && most->first != EnvTool::transformers)) return false;
     report_.tool = most->first;
     return true;
   }

@@ -43,6 +43,26 @@ std::optional<std::chrono::system_clock::time_point> time_of(std::string_view ce
   return std::nullopt;
 }
 
+bool is_name_of_gpu(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  constexpr std::size_t kMostWords = 9;
+  constexpr std::string_view kBeginnings[] = {"NVIDIA ", "GeForce ", "Tesla ",  "Quadro ",        "GRID ",   "TITAN ",
+                                              "Titan ",  "RTX ",     "GTX ",    "AMD ",           "Radeon ", "Intel",
+                                              "Orin",    "Xavier",   "Jetson ", "Graphics Device"};
+  constexpr std::string_view kOfSentences[] = {", ", ": ", "; ", "? ", " or ", " with ", " is ", " not ", " and "};
+  constexpr std::string_view kNoModels[] = {"driver", "drivers", "device", "gpu", "gpus", "card", "graphics", "kernel"};
+  const auto words = split_words(text);
+  if (words.empty() || words.size() > kMostWords || text.size() > kLongest) return false;
+  // "A10G", "H100": of servers, whose maker is left out by some.
+  const bool server = words[0].size() >= 2 && std::string_view("AHLBTVPK").contains(words[0][0]) &&
+                      words[0][1] >= '0' && words[0][1] <= '9';
+  const auto begins = [&](std::string_view start) { return text.starts_with(start); };
+  if (!server && std::ranges::none_of(kBeginnings, begins)) return false;
+  if (std::ranges::any_of(kOfSentences, [&](std::string_view part) { return text.contains(part); })) return false;
+  return !text.starts_with("NVIDIA ") || words.size() < 2 ||
+         std::ranges::find(kNoModels, to_lower(words[1])) == std::end(kNoModels);
+}
+
 void complete_from_model(facts::Gpu& gpu) {
   const auto* model = knowledge::find_gpu_model(gpu.name);
   if (model == nullptr) return;

@@ -8,8 +8,9 @@
 namespace gpuwarden::capture {
 
 /// One line of a program. Named groups of the pattern say what stands there:
-///   index, gpu, count (of equal GPUs), memory ("24 GiB"), memory_mib, memory_bytes, capability ("8.6"), sm ("86"),
-///   gfx, uuid: of a GPU; without index and gpu, of the one told last;
+///   index, number (of a list, not CUDA's), gpu, count (of equal GPUs), memory ("24 GiB"), memory_gib, memory_mib,
+///   memory_bytes, capability ("8.6"), sm ("86"), gfx, uuid: of a GPU; without gpu, of the one that this program told
+///   last;
 ///   driver, cuda_driver ("12.4"), cuda_number ("12040"), torch, cuda_build, cuda_available, nvcc, python, platform,
 ///   os: of the machine;
 ///   name and version: of a Python package; p_NAME: the version of the package NAME.

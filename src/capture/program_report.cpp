@@ -8,8 +8,10 @@
 #include <array>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "capture/cells.hpp"
+#include "capture/identity.hpp"
 #include "capture/program_lines.hpp"
 #include "gpuwarden/base/text.hpp"
 
@@ -48,108 +50,179 @@ class Row {
   }
 
  private:
-  static constexpr std::size_t kMostGroups = 8;
+  static constexpr std::size_t kMostGroups = 8;  // with the whole match; the test asks
   const ProgramLine* line_;
   std::unique_ptr<RE2> pattern_;
 };
 
-/// Takes what the lines tell into a report.
-class ProgramTaker {
- public:
-  EnvReport& report() { return report_; }
+/// Programs that list GPUs without numbers: equal names are several.
+constexpr auto kListing = std::to_array<std::string_view>({"Lightning", "clinfo"});
 
-  void take(const Values& cells) {
-    add_gpus(cells);
-    add_to_gpu(cells);
-    for (const auto& [group, value] : cells) {
-      if (group.starts_with("p_")) add_package(group.substr(2), value);
-      if (std::ranges::find(kSlots, group) != kSlots.end()) report_.cells.try_emplace(group, value);
-    }
-    if (const auto name = cells.find("name"); name != cells.end() && cells.contains("version"))
-      add_package(name->second, cells.at("version"));
-    if (const auto number = cells.find("cuda_number"); number != cells.end()) {
-      const auto value = parse_integer(number->second).value_or(0);
-      report_.cells.try_emplace("cuda_driver", fmt::format("{}.{}", value / 1000, value % 1000 / 10));
-    }
-    supply_words();
+/// A GPU as one program tells it.
+struct ToldGpu {
+  std::string key;  ///< what tells it from the program's others
+  std::uint32_t index = 0;
+  std::string name;
+  std::string gfx;
+  std::string uuid;
+  std::string capability;
+  std::optional<Bytes> memory;
+};
+
+void fill(ToldGpu& gpu, const ToldGpu& other) {
+  if (gpu.gfx.empty()) gpu.gfx = other.gfx;
+  if (gpu.uuid.empty()) gpu.uuid = other.uuid;
+  if (gpu.capability.empty()) gpu.capability = other.capability;
+  if (!gpu.memory) gpu.memory = other.memory;
+}
+
+std::string value_of(const Values& values, std::string_view name) {
+  const auto found = values.find(name);
+  return found == values.end() ? "" : found->second;
+}
+
+std::optional<Bytes> memory_in(const Values& values) {
+  if (const auto bytes = parse_integer(value_of(values, "memory_bytes")); bytes && *bytes > 0)
+    return Bytes(static_cast<std::uint64_t>(*bytes));
+  for (const auto& [group, unit] : {std::pair("memory_mib", " MiB"), {"memory_gib", " GiB"}, {"memory", ""}}) {
+    if (const std::string value = value_of(values, group); !value.empty()) return memory_of(value + unit);
+  }
+  return std::nullopt;
+}
+
+/// What one line tells of a GPU, besides its name.
+ToldGpu attributes_in(const Values& values) {
+  const std::string sm = value_of(values, "sm");
+  return {.gfx = value_of(values, "gfx"),
+          .uuid = value_of(values, "uuid"),
+          .capability = sm.size() >= 2 ? sm.substr(0, sm.size() - 1) + "." + sm.back() : value_of(values, "capability"),
+          .memory = memory_in(values)};
+}
+
+/// What one program tells.
+class Teller {
+ public:
+  explicit Teller(std::string_view program) : program_(program) {}
+
+  std::string_view program() const { return program_; }
+  std::vector<ToldGpu>& gpus() { return gpus_; }
+
+  void take(const Values& values) {
+    const std::string name = value_of(values, "gpu");
+    const ToldGpu told = attributes_in(values);
+    if (!name.empty())
+      name_gpus(name, values, told);
+    else if (!current_.empty() && lacks(gpus_[current_[0]], told))
+      for (const std::size_t at : current_) fill(gpus_[at], told);
+    else if (gpus_.empty() || !lost_)
+      fill(next_, told);
   }
 
  private:
-  static constexpr auto kSlots = std::to_array<std::string_view>(
-      {"driver", "cuda_driver", "torch", "cuda_build", "cuda_available", "python", "platform", "os"});
-
-  static std::string cell(const Values& cells, std::string_view name) {
-    const auto found = cells.find(name);
-    return found == cells.end() ? "" : found->second;
+  static bool lacks(const ToldGpu& gpu, const ToldGpu& told) {
+    return (!told.capability.empty() && gpu.capability.empty()) || (told.memory && !gpu.memory) ||
+           (!told.gfx.empty() && gpu.gfx.empty());
   }
 
-  void add_package(std::string name, const std::string& version) {
-    std::ranges::replace(name, '_', '-');
-    if (report_.packages.size() < kMostPackages) report_.packages.push_back({std::move(name), version, ""});
-  }
-
-  /// One without a number is the next one, unless one of that name is known.
-  void add_gpus(const Values& cells) {
-    const std::string gpu = cell(cells, "gpu");
-    if (gpu.empty()) return;
-    std::vector<std::uint32_t> indices;
-    for (const auto number : split(cell(cells, "index"), ',')) {
-      const auto index = parse_integer(number);
-      if (index && *index >= 0 && *index < 1024) indices.push_back(static_cast<std::uint32_t>(*index));
+  std::string key_of(const std::string& name, const Values& values, const std::string& index) const {
+    for (const std::string& key : {value_of(values, "uuid"), value_of(values, "number"), index}) {
+      if (!key.empty()) return key;
     }
-    if (indices.empty() && !names_.contains(gpu)) {
-      const auto count = std::clamp<std::int64_t>(parse_integer(cell(cells, "count")).value_or(1), 1, kMostGpus);
-      for (std::int64_t i = 0; i < count; ++i) indices.push_back(next_++);
-    }
-    names_.insert(gpu);
-    if (!indices.empty()) current_.clear();
-    for (const std::uint32_t index : indices) {
-      current_.push_back(index);
-      next_ = std::max(next_, index + 1);
-      if (report_.gpus.size() >= kMostGpus || !known_.insert(index).second) continue;
-      const std::string gfx = cell(cells, "gfx");
-      const std::string uuid = cell(cells, "uuid");
-      report_.gpus.push_back(fmt::format("GPU {}: {}{}{}", index, gpu, gfx.empty() ? "" : fmt::format(" ({})", gfx),
-                                         uuid.empty() ? "" : fmt::format(" (UUID: {})", uuid)));
-    }
+    const bool listing = std::ranges::find(kListing, program_) != kListing.end();
+    return listing ? fmt::format("#{}", gpus_.size()) : name;
   }
 
-  /// What a line tells of the GPU that it names, or of the one named last.
-  void add_to_gpu(const Values& cells) {
-    std::string capability = cell(cells, "capability");
-    const std::string sm = cell(cells, "sm");
-    if (sm.size() >= 2) capability = sm.substr(0, sm.size() - 1) + "." + sm.back();
-    auto memory =
-        memory_of(cell(cells, "memory_mib").empty() ? cell(cells, "memory") : cell(cells, "memory_mib") + " MiB");
-    if (const auto bytes = parse_integer(cell(cells, "memory_bytes")); bytes && *bytes > 0)
-      memory = Bytes(static_cast<std::uint64_t>(*bytes));
-    const std::vector<std::uint32_t> gpus = current_.empty() ? std::vector<std::uint32_t>{0} : current_;
-    for (const std::uint32_t index : gpus) {
-      if (!capability.empty() && told_.insert(index).second)
-        report_.capabilities.emplace_back(fmt::to_string(index), capability);
-      if (memory) report_.memories.try_emplace(index, *memory);
+  void name_gpus(const std::string& name, const Values& values, const ToldGpu& told) {
+    current_.clear();
+    lost_ = true;
+    if (!is_name_of_gpu(name)) return;
+    std::vector<std::string> indices;
+    for (const auto number : split(value_of(values, "index"), ',')) indices.emplace_back(number);
+    const auto count = parse_integer(value_of(values, "count")).value_or(1);
+    const bool known = !gpus_.empty() && indices[0].empty();
+    for (std::int64_t i = 1; indices.size() == 1 && !known && i < std::min<std::int64_t>(count, kMostGpus); ++i)
+      indices.push_back(fmt::to_string(i));
+    for (const std::string& index : indices) name_gpu(name, key_of(name, values, index), index, told);
+  }
+
+  /// Another name under a number that is known is another library's GPU, or another machine's: it is left out, and what
+  /// follows it.
+  void name_gpu(const std::string& name, const std::string& key, const std::string& index, const ToldGpu& told) {
+    const auto found = std::ranges::find(gpus_, key, &ToldGpu::key);
+    if (found != gpus_.end()) {
+      if (found->name != name) return;
+      fill(*found, told);
+      current_.push_back(static_cast<std::size_t>(found - gpus_.begin()));
+    } else if (gpus_.size() < kMostGpus) {
+      ToldGpu gpu = told;
+      gpu.key = key;
+      gpu.name = name;
+      const auto number = parse_integer(index);
+      gpu.index = static_cast<std::uint32_t>(
+          number && *number >= 0 && *number < 1024 ? *number : static_cast<std::int64_t>(gpus_.size()));
+      fill(gpu, std::exchange(next_, {}));
+      gpus_.push_back(std::move(gpu));
+      current_.push_back(gpus_.size() - 1);
     }
+    lost_ = false;
   }
 
-  /// The words of programs that have other ones than reports do.
-  void supply_words() {
-    const auto replace = [&](std::string_view slot, std::string_view from, const char* to) {
-      const auto found = report_.cells.find(slot);
-      if (found != report_.cells.end() && found->second == from) found->second = to;
-    };
-    replace("os", "nt", "Microsoft Windows");
-    replace("os", "win32", "Microsoft Windows");
-    replace("cuda_available", "Yes", "True");
-    replace("cuda_available", "No", "False");
-  }
-
-  EnvReport report_{.tool = EnvTool::program};
-  std::set<std::string> names_;
-  std::set<std::uint32_t> known_;
-  std::set<std::uint32_t> told_;        ///< of which the compute capability is known
-  std::vector<std::uint32_t> current_;  ///< the GPUs of the line that named some last
-  std::uint32_t next_ = 0;
+  std::string_view program_;
+  std::vector<ToldGpu> gpus_;
+  std::vector<std::size_t> current_;  ///< the GPUs of the line that named some last
+  ToldGpu next_;                      ///< what was told before any was named
+  bool lost_ = false;                 ///< the line that named one last was no GPU's that counts
 };
+
+constexpr auto kSlots = std::to_array<std::string_view>(
+    {"driver", "cuda_driver", "torch", "cuda_build", "cuda_available", "python", "platform", "os"});
+
+void add_package(std::string name, const std::string& version, EnvReport& report) {
+  std::ranges::replace(name, '_', '-');
+  if (report.packages.size() < kMostPackages) report.packages.push_back({std::move(name), version, ""});
+}
+
+/// What is the machine's, not a GPU's.
+void take_machine(const Values& values, EnvReport& report) {
+  for (const auto& [group, value] : values) {
+    if (group.starts_with("p_")) add_package(group.substr(2), value, report);
+    if (std::ranges::find(kSlots, group) != kSlots.end()) report.cells.try_emplace(group, value);
+  }
+  if (values.contains("name") && values.contains("version"))
+    add_package(values.at("name"), values.at("version"), report);
+  if (const auto number = parse_integer(value_of(values, "cuda_number")))
+    report.cells.try_emplace("cuda_driver", fmt::format("{}.{}", *number / 1000, *number % 1000 / 10));
+}
+
+/// The words of programs that have other ones than reports do.
+void supply_words(EnvReport& report) {
+  const auto replace = [&](std::string_view slot, std::string_view from, const char* to) {
+    const auto found = report.cells.find(slot);
+    if (found != report.cells.end() && found->second == from) found->second = to;
+  };
+  replace("os", "nt", "Microsoft Windows");
+  replace("os", "win32", "Microsoft Windows");
+  replace("cuda_available", "Yes", "True");
+  replace("cuda_available", "No", "False");
+}
+
+/// The GPUs of the program that tells most; others fill its gaps where they tell of the same one.
+void take_gpus(std::vector<Teller>& tellers, EnvReport& report) {
+  const auto most = std::ranges::max_element(tellers, {}, [](Teller& one) { return one.gpus().size(); });
+  if (most == tellers.end()) return;
+  for (ToldGpu& gpu : most->gpus()) {
+    for (Teller& other : tellers) {
+      for (const ToldGpu& same : other.gpus()) {
+        if (same.index == gpu.index && same.name == gpu.name) fill(gpu, same);
+      }
+    }
+    report.gpus.push_back(fmt::format("GPU {}: {}{}{}", gpu.index, gpu.name,
+                                      gpu.gfx.empty() ? "" : fmt::format(" ({})", gpu.gfx),
+                                      gpu.uuid.empty() ? "" : fmt::format(" (UUID: {})", gpu.uuid)));
+    if (!gpu.capability.empty()) report.capabilities.emplace_back(fmt::to_string(gpu.index), gpu.capability);
+    if (gpu.memory) report.memories.try_emplace(gpu.index, *gpu.memory);
+  }
+}
 
 bool is_candidate(const Line& line) { return line.ended && !line.text.empty() && line.text.size() <= kLongestLine; }
 
@@ -170,17 +243,21 @@ std::optional<EnvReport> read_program_report(std::span<const Line> lines) {
   const std::set<std::string_view> programs = programs_in(lines, rows);
   if (programs.empty()) return std::nullopt;
   std::erase_if(rows, [&](const Row& row) { return !programs.contains(row.line().program); });
-  ProgramTaker taker;
+  EnvReport report{.tool = EnvTool::program};
+  std::vector<Teller> tellers(programs.begin(), programs.end());
   for (const Line& line : lines) {
     if (!is_candidate(line)) continue;
     for (Row& row : rows) {
-      const auto cells = row.read(line.text);
-      if (!cells) continue;
-      if (taker.report().line == 0) taker.report().line = line.number;
-      taker.take(*cells);
+      const auto values = row.read(line.text);
+      if (!values) continue;
+      if (report.line == 0) report.line = line.number;
+      take_machine(*values, report);
+      std::ranges::find(tellers, row.line().program, &Teller::program)->take(*values);
     }
   }
-  return std::move(taker.report());
+  take_gpus(tellers, report);
+  supply_words(report);
+  return report;
 }
 
 }  // namespace gpuwarden::capture

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
+#include "capture/identity.hpp"
 #include "capture/program_report.hpp"
 #include "gpuwarden/base/text.hpp"
 
@@ -36,11 +38,21 @@ std::vector<std::string_view> questions_in(std::string_view text) {
   return slots;
 }
 
-/// What is typed at Python's prompt, whose ">>>" went like a quotation's, or handed to python -c.
+/// "torch.cuda.is_available()" of "In [3]: torch.cuda.is_available()"; answers have "Out[3]: " before them.
+std::string_view without_number(std::string_view text) {
+  const bool numbered = text.starts_with("In [") || text.starts_with("Out[");
+  const std::size_t end = text.find("]: ");
+  return trim(numbered && end != std::string_view::npos ? text.substr(end + 3) : text);
+}
+
+/// What is typed at Python's prompt, whose ">>>" went like a quotation's, or handed to python -c: nothing but
+/// questions.
 bool is_asked(std::string_view text) {
-  if (text.starts_with("In [") && text.contains("]: ")) text = text.substr(text.find("]: ") + 3);
-  return text.starts_with("torch.") || text.starts_with("print(torch.") ||
-         (text.contains("import torch") && text.contains("print("));
+  text = without_number(text);
+  if (text.contains("import torch") && text.contains("print(")) return true;
+  const bool printed = text.starts_with("print(torch.") && text.ends_with(')');
+  const bool bare = text.starts_with("torch.") && text.find_first_of(" :=#") == std::string_view::npos;
+  return printed || bare;
 }
 
 /// "'2.5.1+cu124'" without its quotes.
@@ -55,7 +67,7 @@ bool is_answer(std::string_view slot, std::string_view value) {
   if (slot == "cuda_available") return value == "True" || value == "False";
   if (slot == "torch") return !value.empty() && is_digit(value[0]) && value.contains('.');
   if (slot == "architectures") return value.starts_with('[') && value.ends_with(']');
-  if (slot == "gpu") return !value.empty() && !value.contains("Error");
+  if (slot == "gpu") return is_name_of_gpu(value);
   return value == "None" || (!value.empty() && is_digit(value[0]) && value.contains('.'));
 }
 
@@ -70,7 +82,8 @@ void take_answer(std::string_view slot, std::string_view value, EnvReport& repor
         report.torch_architectures.push_back(printable(name));
     }
   } else {
-    report.cells.try_emplace(std::string(slot), printable(value));
+    // What was done between two answers may have changed it.
+    report.cells.insert_or_assign(std::string(slot), printable(value));
   }
 }
 
@@ -84,7 +97,7 @@ std::vector<std::string_view> answers_of(std::span<const Line> below, const std:
   }
   for (std::size_t i = 0; i < slots.size() && i < below.size(); ++i) {
     if (!below[i].ended) break;
-    answers.push_back(without_quotes(below[i].text));
+    answers.push_back(without_quotes(without_number(below[i].text)));
   }
   return answers;
 }
@@ -93,19 +106,24 @@ std::vector<std::string_view> answers_of(std::span<const Line> below, const std:
 
 std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
   EnvReport report{.tool = EnvTool::program};
-  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    if (!lines[i].ended || !is_asked(lines[i].text)) continue;
-    const auto slots = questions_in(lines[i].text);
-    const auto answers = answers_of(lines.subspan(i + 1), slots);
+  std::vector<Line> said;
+  std::ranges::copy_if(lines, std::back_inserter(said),
+                       [](const Line& line) { return !line.text.empty() && !line.text.contains("Warning"); });
+  for (std::size_t i = 0; i + 1 < said.size(); ++i) {
+    const std::string& asked = said[i].text;
+    if (!said[i].ended || !is_asked(asked)) continue;
+    const auto slots = questions_in(asked);
+    const auto answers = answers_of(std::span(said).subspan(i + 1), slots);
     if (slots.empty() || answers.size() != slots.size()) continue;
     bool all = true;
     for (std::size_t k = 0; k < slots.size(); ++k) all = all && is_answer(slots[k], answers[k]);
     if (!all) continue;
-    if (report.line == 0) report.line = lines[i].number;
+    if (report.line == 0) report.line = said[i].number;
     for (std::size_t k = 0; k < slots.size(); ++k) take_answer(slots[k], answers[k], report);
-    // Who asks wants a GPU.
-    if (report.messages.empty() && report.cell("cuda_available") == "False")
-      report.messages.push_back({"cuda_not_available", lines[i].text, "", lines[i].number});
+    // Who asks wants a GPU, unless he hides them.
+    report.messages.clear();
+    if (report.cell("cuda_available") == "False" && !asked.contains("CUDA_VISIBLE_DEVICES="))
+      report.messages.push_back({"cuda_not_available", asked, "", said[i].number});
   }
   return report.line == 0 ? std::nullopt : std::optional(std::move(report));
 }

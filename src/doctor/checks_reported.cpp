@@ -171,17 +171,23 @@ void cpu_only(const Subject& subject, Report& report) {
 /// Somebody asked torch.cuda.is_available(), and it is False.
 void asked_in_vain(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "cuda_not_available")) {
-    const auto torch = torches(subject);
-    const std::string version = torch.empty() ? "" : " " + torch[0].version;
-    const bool cpu = !torch.empty() && !torch[0].cuda && !torch[0].python->torch_rocm;
-    if (cpu)
+    const auto all = torches(subject);
+    const Torch torch = all.empty() ? Torch{} : all[0];
+    const std::string version = all.empty() ? "" : " " + torch.version;
+    const bool rocm = torch.build.starts_with("rocm") || (torch.python != nullptr && torch.python->torch_rocm);
+    const bool without = torch.build == "cpu" || (torch.python != nullptr && torch.python->torch_cuda == "");
+    if (torch.build == "xpu") continue;  // it has no CUDA to be there
+    if (!rocm && without)
       report.say(fmt::format("PyTorch{} was built without CUDA: torch.cuda.is_available() is False{}", version,
                              at_line(*message)),
                  {fitting_torch(subject)});
     else
       report.say(fmt::format("PyTorch{} sees no GPU: torch.cuda.is_available() is False{}", version, at_line(*message)),
-                 {"python -c 'import torch; torch.cuda.init()'   # says why",
-                  "nvidia-smi   # does the driver run, and is it new enough for that PyTorch?"});
+                 rocm ? std::vector<std::string>{"rocminfo | grep gfx   # does ROCm see the GPU?",
+                                                 "id -nG   # this user must be in the groups render and video"}
+                      : std::vector<std::string>{
+                            "python -c 'import torch; torch.cuda.init()'   # says why",
+                            "nvidia-smi   # does the driver run, and is it new enough for that PyTorch?"});
   }
 }
 

@@ -63,7 +63,11 @@ constexpr auto kSamples = std::to_array<Sample>({
      "==((====))==  Unsloth 2025.3.19: Fast Llama patching. Transformers: 4.50.0.\n"
      "   \\\\   /|    NVIDIA L40S. Num GPUs = 2. Max memory: 44.53 GB. Platform: Linux.\n"
      "O^O/ \\_/ \\    Torch: 2.6.0+cu124. CUDA: 8.9. CUDA Toolkit: 12.4. Triton: 3.2.0\n",
-     {.gpus = "NVIDIA L40S;NVIDIA L40S", .torch = "2.6.0+cu124", .package = "triton 3.2.0", .capability = "8.9"}},
+     {.gpus = "NVIDIA L40S;NVIDIA L40S",
+      .torch = "2.6.0+cu124",
+      .package = "triton 3.2.0",
+      .memory_mib = 45598,
+      .capability = "8.9"}},
     {"TensorFlow",
      "2025-03-01 10:00:00.1: I tensorflow/core/common_runtime/gpu/gpu_device.cc:2022] Created device "
      "/job:localhost/replica:0/task:0/device:GPU:0 with 21770 MB memory:  -> device: 0, name: NVIDIA A10G, pci bus id: "
@@ -82,6 +86,13 @@ constexpr auto kSamples = std::to_array<Sample>({
     {"ggml",
      "  Device 0: AMD Radeon RX 7900 XTX, gfx1100 (0x1100), VMM: no, Wave Size: 32\n",
      {.gpus = "AMD Radeon RX 7900 XTX (gfx1100)"}},
+    {"ggml",
+     "ggml_vulkan: 0 = NVIDIA GeForce RTX 3060 (NVIDIA) | uma: 0 | fp16: 1 | warp size: 32\n",
+     {.gpus = "NVIDIA GeForce RTX 3060"}},
+    {"ollama",
+     "msg=\"inference compute\" id=0 library=ROCm compute=gfx1151 name=ROCm0 description=\"AMD Radeon Graphics\" "
+     "driver=60443.48 type=iGPU total=\"96.0 GiB\" available=\"95.8 GiB\"\n",
+     {.gpus = "AMD Radeon Graphics (gfx1151)", .memory_mib = 98304}},
     {"ollama",
      "time=2025-05-11T10:22:11Z level=INFO source=types.go:130 msg=\"inference compute\" "
      "id=GPU-2f1c6d3e-0000-1111-2222-333344445555 library=cuda variant=v12 compute=8.9 driver=12.6 name=\"NVIDIA L4\" "
@@ -199,6 +210,7 @@ constexpr auto kSamples = std::to_array<Sample>({
      "Operating system: Linux-6.5.0-35-generic-x86_64-with-glibc2.35 64 Bits, X11 UI\n"
      "Graphics card: NVIDIA GeForce RTX 3060/PCIe/SSE2 NVIDIA Corporation 4.6.0 NVIDIA 535.171.04\n",
      {.gpus = "NVIDIA GeForce RTX 3060", .driver = "535.171.04"}},
+    {"fastfetch", "Packages: 2345 (dpkg)\nGPU: NVIDIA GeForce RTX 3080\n", {.gpus = "NVIDIA GeForce RTX 3080"}},
     {"fastfetch",
      "Kernel: Linux 6.11.0-21-generic\nGPU: NVIDIA GeForce RTX 4070 [Discrete]\n",
      {.gpus = "NVIDIA GeForce RTX 4070"}},
@@ -244,9 +256,11 @@ TEST(ProgramReport, WhatEachProgramTellsIsRead) {
 }
 
 TEST(ProgramReport, EachLineOfTheTableReadsASample) {
+  constexpr int kMostGroups = 7;  // the reader has room for them and the whole match
   for (const ProgramLine& line : program_lines()) {
     const RE2 pattern(line.pattern);
     ASSERT_TRUE(pattern.ok()) << line.pattern << pattern.error();
+    EXPECT_LE(pattern.NumberOfCapturingGroups(), kMostGroups) << line.pattern;
     bool reads = false;
     for (const Sample& sample : kSamples) {
       if (sample.program != line.program) continue;
@@ -264,6 +278,44 @@ TEST(ProgramReport, WhatTheDriversOwnToolsTellStays) {
       "  Device 0: NVIDIA H100 80GB HBM3, compute capability 9.0, VMM: yes\n"
       "  Device 1: NVIDIA H100 80GB HBM3, compute capability 9.0, VMM: yes\n");
   EXPECT_EQ(names_of(snapshot), "NVIDIA H100 80GB HBM3");
+}
+
+TEST(ProgramReport, EqualGpusAreSeveralAndEachHasItsOwn) {
+  const auto ollama = snapshot_of(
+      "msg=\"inference compute\" id=GPU-00000000-0000-0000-0000-000000000001 library=cuda compute=8.6 driver=12.4 "
+      "name=\"NVIDIA GeForce RTX 3090\" total=\"23.7 GiB\" available=\"23.3 GiB\"\n"
+      "msg=\"inference compute\" id=GPU-00000000-0000-0000-0000-000000000002 library=cuda compute=8.6 driver=12.4 "
+      "name=\"NVIDIA GeForce RTX 3090\" total=\"23.7 GiB\" available=\"23.3 GiB\"\n");
+  EXPECT_EQ(names_of(ollama), "NVIDIA GeForce RTX 3090;NVIDIA GeForce RTX 3090");
+  EXPECT_EQ(names_of(snapshot_of("* CUDA:\n\t- GPU:\n\t\t- NVIDIA A100-SXM4-80GB\n\t\t- NVIDIA A100-SXM4-80GB\n"
+                                 "\t- lightning:         2.1.0\n")),
+            "NVIDIA A100-SXM4-80GB;NVIDIA A100-SXM4-80GB");
+}
+
+TEST(ProgramReport, WhatOneProgramTellsOfAGpuIsNotGivenToAnothers) {
+  const auto two = snapshot_of(
+      "  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes\n"
+      "  Device 1: NVIDIA GeForce RTX 3060, compute capability 8.6, VMM: yes\n"
+      "Total VRAM 12288 MB, total RAM 64301 MB\n"
+      "Device: cuda:0 NVIDIA GeForce RTX 3060 : cudaMallocAsync\n");
+  EXPECT_EQ(names_of(two), "NVIDIA GeForce RTX 3090;NVIDIA GeForce RTX 3060");
+  EXPECT_FALSE(two.gpus[0].sample.memory_total) << "CUDA_VISIBLE_DEVICES may have numbered them anew";
+  const auto libraries = snapshot_of(
+      "  Device 0: AMD Radeon RX 7900 XTX, gfx1100 (0x1100), VMM: no\n"
+      "  Device 0: NVIDIA GeForce RTX 4090, compute capability 8.9, VMM: yes\n");
+  EXPECT_EQ(names_of(libraries), "AMD Radeon RX 7900 XTX (gfx1100)");
+  EXPECT_FALSE(libraries.gpus[0].gpu.compute_capability);
+}
+
+TEST(ProgramReport, SentencesAboutGpusAreNoGpus) {
+  for (const char* text :
+       {"Minimum requirements\nGPU: NVIDIA GeForce GTX 970\n", "GPU: NVIDIA driver not found\n",
+        "[INFO] Selected Device: /dev/video0\n", "Selected Device: cpu\n", "Device 0: \"HDA Intel PCH\"\n",
+        "Packages: 12 (dpkg)\nERROR GPU: NVIDIA device is lost, please reboot\n",
+        "MMCV: 1.4.0\nGPU 0: still warm, all right\n"}) {
+    const auto capture = read_capture(text, "test");
+    EXPECT_THAT(capture ? capture->snapshot.gpus : std::vector<facts::GpuRecord>{}, IsEmpty()) << text;
+  }
 }
 
 TEST(ProgramReport, OrdinaryLinesBesideASureOneAreTheProgramsOnly) {
@@ -305,7 +357,26 @@ TEST(PythonAnswers, OfOneCommandStandInOneLineOrInSeveral) {
   EXPECT_EQ(facts::find_package(several.environment->pythons[0], "torch")->version, "2.5.1+cu124");
 }
 
+TEST(PythonAnswers, TheLastOneCounts) {
+  const auto mended = snapshot_of(
+      ">>> torch.cuda.is_available()\nFalse\nthen I installed another build:\nIn [1]: torch.cuda.is_available()\n"
+      "Out[1]: True\n");
+  EXPECT_EQ(mended.environment->pythons.at(0).cuda_available, true);
+  EXPECT_THAT(mended.environment->messages, IsEmpty());
+  const auto lost = snapshot_of(">>> torch.cuda.is_available()\nTrue\n>>> torch.cuda.is_available()\nFalse\n");
+  EXPECT_EQ(lost.environment->messages.size(), 1U);
+  const auto reported =
+      snapshot_of(">>> torch.cuda.is_available()\nFalse\nPyTorch version: 2.6.0+cu124\nIs CUDA available: True\n");
+  EXPECT_THAT(reported.environment->messages, IsEmpty());
+  const auto hidden =
+      snapshot_of("$ CUDA_VISIBLE_DEVICES=\"\" python -c \"import torch; print(torch.cuda.is_available())\"\nFalse\n");
+  EXPECT_THAT(hidden.environment->messages, IsEmpty());
+}
+
 TEST(PythonAnswers, WhatIsNoAnswerIsLeftAlone) {
+  EXPECT_FALSE(read_capture("print(torch.cuda.get_device_name(0))\nprint(torch.cuda.is_available())\n", "test"));
+  EXPECT_FALSE(read_capture("torch.cuda.get_device_name() gives\nsome prose about it\n", "test"));
+
   EXPECT_FALSE(read_capture("torch.cuda.is_available() should say True\nand it does not\n", "test"));
   EXPECT_FALSE(read_capture(">>> torch.cuda.is_available()\nTraceback (most recent call last):\n", "test"));
   EXPECT_FALSE(read_capture("device = 'cuda' if torch.cuda.is_available() else 'cpu'\nFalse\n", "test"));

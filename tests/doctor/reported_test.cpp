@@ -267,5 +267,20 @@ TEST(PurposeChecks, AMachineThatMeetsItsPurposeIsOptimal) {
   EXPECT_EQ(found.overall, doctor::Status::optimal) << ::testing::PrintToString(found_in(healthy_machine()));
 }
 
+TEST(ReportedChecks, WhoAsksForCudaInVainIsToldByTheBuildThatAnswered) {
+  const auto told = [](const char* version) {
+    Snapshot machine = told_of(Snapshot{});
+    quote(machine, "cuda_not_available", "");
+    facts::PythonEnvironment& python = software(machine).pythons.emplace_back();
+    python.kind = "reported";
+    python.packages.push_back({"torch", version, ""});
+    return titles_of(machine);
+  };
+  EXPECT_THAT(told("2.6.0+cpu"), ::testing::HasSubstr("was built without CUDA"));
+  for (const char* version : {"2.4.1", "2.6.0a0+ecf3bae40a.nv25.01", "2.6.0+rocm6.2", "2.6.0+cu124"})
+    EXPECT_THAT(told(version), ::testing::HasSubstr("sees no GPU")) << version;
+  EXPECT_THAT(told("2.6.0+xpu"), ::testing::Not(::testing::HasSubstr("is_available")));
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing
