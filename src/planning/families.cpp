@@ -134,7 +134,7 @@ constexpr Family kFamilies[] = {
     {"qwen3_moe", "qwen3_vl_moe_text", kLlamaModules, traits::qwen3_moe, keys::read_qwen_moe},
     {"qwen3_next", "", kLlamaModules, traits::qwen3_next, keys::read_qwen3_next},
     {"qwen3_5", "qwen3_5_text qwen3.6", kQwen35Modules, traits::qwen3_5, keys::read_qwen3_5},
-    {"qwen3_5_moe", "qwen3_5_moe_text qwen3.6_moe", kQwen35Modules, traits::qwen3_5_moe, keys::read_qwen3_5},
+    {"qwen3_5_moe", "qwen3_5_moe_text", kQwen35Modules, traits::qwen3_5_moe, keys::read_qwen3_5},
     {"glm4_moe", "glm4_5 glm4.5", kLlamaModules, traits::glm4_moe, keys::read_glm4_moe},
     {"seed_oss", "", kLlamaModules, traits::seed_oss, keys::read_seed_oss},
     {"arcee", "afm", kLlamaModules, traits::arcee, keys::read_llama},

@@ -19,6 +19,7 @@ struct Stored {
   std::string type;           ///< "fp8", "int4", "nvfp4" ...: where the method leaves it open
   std::uint32_t group = 0;    ///< weights that share a scale; 0: as the format usually has it
   bool weights_only = false;  ///< what comes into a matrix stays in 16 bit
+  std::uint32_t others = 0;   ///< bits of other matrices (ModelOpt's MIXED_PRECISION); 0: all have the same
 };
 
 /// Methods whose weights have one width, or one where none is named.
@@ -81,6 +82,11 @@ std::uint32_t group_in(ConfigFields& object) {
 /// Words that lead to the layers of the language model in a module's name or a pattern of names ("\d").
 constexpr std::string_view kWayToLayers[] = {"model", "language_model", "layers", "d"};
 
+/// How an entry ends that means a layer's attention, or its output, which stands for all of it. Qwen3.5's layers of
+/// linear attention are attention as well.
+constexpr std::string_view kEndsOfAttention[] = {".self_attn.o_proj", ".self_attn", ".linear_attn.out_proj",
+                                                 ".linear_attn"};
+
 bool leads_to_layers(std::string_view text) {
   std::string words(text);
   for (char& c : words) {
@@ -102,10 +108,11 @@ bool names_all_attention(std::string_view entry) {
   return entry.substr(at + kAttention.size()).find_first_not_of(".*$\\") == std::string_view::npos;
 }
 
-/// "model.layers.7.self_attn.o_proj", or all of that layer's attention.
+/// "model.layers.7.self_attn.o_proj", or all of that layer's attention ("model.layers.7.self_attn*").
 bool names_a_layers_attention(std::string_view entry) {
-  const bool tower = entry.contains("vision") || entry.contains("visual") || entry.contains("audio");
-  return !tower && (entry.ends_with(".self_attn.o_proj") || entry.ends_with(".self_attn"));
+  if (entry.contains("vision") || entry.contains("visual") || entry.contains("audio")) return false;
+  while (entry.ends_with('*') || entry.ends_with('.')) entry.remove_suffix(1);
+  return std::ranges::any_of(kEndsOfAttention, [&](std::string_view end) { return entry.ends_with(end); });
 }
 
 /// Whether attention stays in 16 bit: then the experts alone are packed. Files name it as a whole, or its matrices
@@ -119,6 +126,14 @@ bool spares_attention(const ConfigFields& object, std::uint32_t layers) {
     }
   }
   return outputs > layers / 2;
+}
+
+/// Bits of the second group's weights, where they are not the first one's; else 0.
+std::uint32_t other_bits(const ConfigFields& groups, std::uint64_t bits) {
+  const auto group = groups.inside("group_1");
+  auto weights = group ? group->inside("weights") : std::nullopt;
+  const auto others = weights ? weights->number({"num_bits"}, 1, 16) : std::nullopt;
+  return others && *others != bits ? static_cast<std::uint32_t>(*others) : 0;
 }
 
 /// compressed-tensors and newer files of ModelOpt: groups of layers, the weights of each with a width and a type.
@@ -135,8 +150,10 @@ Stored stored_in_groups(const ConfigFields& object) {
   const auto width = static_cast<std::uint32_t>(*bits);
   const std::uint32_t shared = group_in(*weights);
   const bool alone = !group->inside("input_activations");
-  if (real) return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width), shared, alone};
-  return {width, fmt::format("int{}", width), shared, alone};
+  const std::uint32_t others = other_bits(*groups, *bits);
+  if (real)
+    return {width, width == 8 ? "fp8" : width == 4 ? "nvfp4" : fmt::format("fp{}", width), shared, alone, others};
+  return {width, fmt::format("int{}", width), shared, alone, others};
 }
 
 /// hqq: one width for all layers, or one for each kind of them, of which the first stands for all.
@@ -202,7 +219,11 @@ std::string note_on(std::string_view method, const Stored& stored, std::uint32_t
     return fmt::format("quantization_config ({}) does not say how wide the weights are: they are counted in 16 bit",
                        method);
   std::string text;
-  if (stored.bits != planned) text = fmt::format("weights of {} bits are counted as {}-bit ones", stored.bits, planned);
+  if (stored.others > 0)
+    text = fmt::format("some matrices have {} bits, others {}: all are counted as {}-bit ones", stored.bits,
+                       stored.others, planned);
+  else if (stored.bits != planned)
+    text = fmt::format("weights of {} bits are counted as {}-bit ones", stored.bits, planned);
   if (known) return text;
   return fmt::format("unknown quantization method '{}': its weights are counted as {}-bit ones", method, planned);
 }

@@ -2,11 +2,13 @@
 #include "planning/vision_tower.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace gpuwarden::planning {
 namespace {
 
-constexpr std::uint64_t kColours = 3;
+constexpr std::uint64_t kChannels = 3;
 
 /// Sizes of a tower; 0: not named.
 struct TowerSizes {
@@ -20,24 +22,24 @@ struct TowerSizes {
   std::uint64_t output = 0;
 };
 
-std::uint64_t matrix(std::uint64_t inputs, std::uint64_t outputs) { return inputs * outputs + outputs; }
+std::uint64_t affine(std::uint64_t inputs, std::uint64_t outputs) { return inputs * outputs + outputs; }
 
 /// LayerNorms around attention with one matrix for queries, keys and values and an MLP of two, all with biases.
 std::uint64_t layers_of(const TowerSizes& sizes) {
   const std::uint64_t h = sizes.hidden;
-  const std::uint64_t attention = matrix(h, 3 * h) + matrix(h, h);
-  const std::uint64_t mlp = matrix(h, sizes.intermediate) + matrix(sizes.intermediate, h);
+  const std::uint64_t attention = affine(h, 3 * h) + affine(h, h);
+  const std::uint64_t mlp = affine(h, sizes.intermediate) + affine(sizes.intermediate, h);
   return sizes.layers * (2 * 2 * h + attention + mlp);
 }
 
 std::uint64_t embedding_of(const TowerSizes& sizes) {
-  return matrix(kColours * sizes.frames * sizes.patch * sizes.patch, sizes.hidden) + sizes.positions * sizes.hidden;
+  return affine(kChannels * sizes.frames * sizes.patch * sizes.patch, sizes.hidden) + sizes.positions * sizes.hidden;
 }
 
 /// Patches put side by side, through two matrices into the language model's width; a LayerNorm of `norm` before.
 std::uint64_t merger_of(const TowerSizes& sizes, std::uint64_t norm) {
   const std::uint64_t wide = sizes.hidden * sizes.merged * sizes.merged;
-  return 2 * norm + matrix(wide, wide) + matrix(wide, sizes.output);
+  return 2 * norm + affine(wide, wide) + affine(wide, sizes.output);
 }
 
 std::uint64_t size_in(ConfigFields& fields, std::string_view key) {

@@ -253,6 +253,9 @@ TEST(ReadQuantization, WhatIsCountedAsSomethingElseIsSaid) {
        "unknown quantization method 'xyz': its weights are counted as 4-bit ones"},
       {R"({"quant_method":"xyz"})", 0, "(xyz) does not say how wide the weights are: they are counted in 16 bit"},
       {R"({"quant_method":"compressed-tensors"})", 0, "counted in 16 bit"},
+      {R"({"quant_method":"modelopt","quant_algo":"MIXED_PRECISION","config_groups":{
+           "group_0":{"weights":{"num_bits":8,"type":"float"}},"group_1":{"weights":{"num_bits":4,"type":"float"}}}})",
+       8, "some matrices have 8 bits, others 4: all are counted as 8-bit ones"},
       {R"({"quant_method":"gptq","bits":9})", 0, "weights of 9 bits are counted as 16-bit ones"},
       {R"({})", 0, "(no quant_method)"}};
   for (const Case& one : kCases) {
@@ -286,6 +289,8 @@ TEST(ReadQuantization, ExpertsAloneArePackedWhereAllOfAttentionIsSpared) {
   EXPECT_TRUE(experts_alone(layers(4)));
   EXPECT_TRUE(experts_alone(layers(3)));
   EXPECT_FALSE(experts_alone(layers(2))) << "half of the layers are packed";
+  EXPECT_TRUE(experts_alone(R"("model.layers.0.linear_attn*", "model.layers.1.linear_attn*", "model.l.2.self_attn*")"));
+  EXPECT_FALSE(experts_alone(R"("model.layers.0.self_attn.q*", "model.layers.1.self_attn.q*", "x.2.self_attn.q*")"));
   EXPECT_FALSE(experts_alone(R"("re:.*self_attn.kv_b_proj")"));
   EXPECT_FALSE(experts_alone(R"("model.layers.0.self_attn")"));
   EXPECT_FALSE(experts_alone(R"("re:vision_tower.*self_attn.*")"));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Families of 2026: counts worked out by hand from transformers' modelling files, held against the Hub's.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "gpuwarden/planning/config.hpp"
@@ -17,13 +20,13 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ModelShape read(std::string_view json) {
+ModelShape shape_in(std::string_view json) {
   auto model = read_config(json, "config.json");
   EXPECT_TRUE(model) << (model ? "" : model.error().message);
   return model.value_or(ModelShape{});
 }
 
-std::string with(std::string_view json, std::string_view from, std::string_view to) {
+std::string changed(std::string_view json, std::string_view from, std::string_view to) {
   std::string text(json);
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -47,7 +50,7 @@ constexpr std::string_view kDeepSeek32 = R"({"model_type": "deepseek_v32", "arch
   "max_position_embeddings": 163840, "num_nextn_predict_layers": 1, "tie_word_embeddings": false})";
 
 TEST(DeepSeek32, IsDeepSeek3WithAnIndexerInEveryLayer) {
-  const ModelShape model = read(kDeepSeek32);
+  const ModelShape model = shape_in(kDeepSeek32);
   const ParameterCount count = count_parameters(model);
   // DeepSeek V3's 671,026,419,200, and in each of 61 layers 1536 x 64 x 128 for queries, 7168 x 128 for the key, its
   // norm's 2 x 128, and 7168 x 64 to weigh the heads.
@@ -61,7 +64,7 @@ TEST(DeepSeek32, IsDeepSeek3WithAnIndexerInEveryLayer) {
 }
 
 TEST(DeepSeek32, CachesTheIndexersKeysInEightBitsBesideTheCompressedOnes) {
-  const ModelShape model = read(kDeepSeek32);
+  const ModelShape model = shape_in(kDeepSeek32);
   EXPECT_EQ(cache_of(model, 2), 61 * (576 * 2 + 128 + 4));
   EXPECT_EQ(cache_of(model, 2, 8), cache_of(model, 2)) << "every rank has all of it";
   // 512 in fp8, four scales of fp32, 64 in 16 bit.
@@ -69,7 +72,7 @@ TEST(DeepSeek32, CachesTheIndexersKeysInEightBitsBesideTheCompressedOnes) {
 }
 
 TEST(DeepSeek32, DeepSeek3HasNoIndexer) {
-  const ModelShape model = read(with(kDeepSeek32, "deepseek_v32", "deepseek_v3"));
+  const ModelShape model = shape_in(changed(kDeepSeek32, "deepseek_v32", "deepseek_v3"));
   EXPECT_EQ(count_parameters(model).total, 671'026'419'200U);
   EXPECT_EQ(cache_of(model, 1), 61 * 576);
 }
@@ -89,15 +92,15 @@ std::uint64_t with_prediction(const ParameterCount& count, std::uint64_t attenti
 }
 
 TEST(Glm5, CountsAsTheHubDoes) {
-  const ParameterCount count = count_parameters(read(kGlm5));
+  const ParameterCount count = count_parameters(shape_in(kGlm5));
   EXPECT_EQ(count.total, 743'911'218'432U);
   EXPECT_EQ(with_prediction(count, count.attention / 78), 753'864'139'008U);
-  EXPECT_EQ(cache_of(read(kGlm5), 2), 78 * (576 * 2 + 132));
+  EXPECT_EQ(cache_of(shape_in(kGlm5), 2), 78 * (576 * 2 + 132));
 }
 
 TEST(Glm5, LayersThatShareAChoiceHaveNoIndexerAndNoCacheOfIt) {
   const auto indexers = [](std::string_view more) {
-    return read(with(kGlm5, R"("index_topk")", std::string(more) + R"("index_topk")")).indexer.layers;
+    return shape_in(changed(kGlm5, R"("index_topk")", std::string(more) + R"("index_topk")")).indexer.layers;
   };
   EXPECT_EQ(indexers(""), 78U);
   constexpr std::string_view kEachFourth = R"("index_topk_freq": 4, "index_skip_topk_offset": 3, )";
@@ -106,7 +109,7 @@ TEST(Glm5, LayersThatShareAChoiceHaveNoIndexerAndNoCacheOfIt) {
   EXPECT_EQ(indexers(R"("index_topk_pattern": "FFSSF", )"), 3U);
   EXPECT_EQ(indexers(R"("indexer_types": ["full", "shared", "full"], "index_topk_freq": 4, )"), 2U);
   // GLM-5.2: as the Hub counts, where the layer for multi-token prediction has an indexer.
-  const ModelShape model = read(with(kGlm5, R"("index_topk")", std::string(kEachFourth) + R"("index_topk")"));
+  const ModelShape model = shape_in(changed(kGlm5, R"("index_topk")", std::string(kEachFourth) + R"("index_topk")"));
   const ParameterCount count = count_parameters(model);
   constexpr std::uint64_t kIndexer = 2048 * 32 * 128 + 6144 * 128 + 6144 * 32;
   EXPECT_EQ(with_prediction(count, (count.attention - 21 * kIndexer) / 78 + kIndexer), 753'329'940'480U);
@@ -114,7 +117,7 @@ TEST(Glm5, LayersThatShareAChoiceHaveNoIndexerAndNoCacheOfIt) {
 }
 
 TEST(Glm5, SparseAttentionWithoutCompressedKeysIsRefused) {
-  const auto model = read_config(with(kGlm5, R"("kv_lora_rank": 512, )", ""), "config.json");
+  const auto model = read_config(changed(kGlm5, R"("kv_lora_rank": 512, )", ""), "config.json");
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, HasSubstr("kv_lora_rank"));
 }
@@ -140,7 +143,7 @@ constexpr std::string_view kQwen35_35B = R"("linear_num_value_heads": 32, "moe_i
   "num_key_value_heads": 2, "shared_expert_intermediate_size": 512)";
 
 TEST(Qwen35, CountsAsTheHubDoes) {
-  const ModelShape model = read(qwen35("qwen3_5", kQwen35_27B, 5120));
+  const ModelShape model = shape_in(qwen35("qwen3_5", kQwen35_27B, 5120));
   const ParameterCount count = count_parameters(model);
   // 48 layers of linear attention: 5120 x (2 x 2048 + 2 x 6144) for queries, keys, values and gates, two of 5120 x 48,
   // a convolution of 4 over 10,240 channels, 2 x 48 numbers, a norm of 128 and 6144 x 5120 back; 16 of attention: 5120
@@ -160,7 +163,7 @@ TEST(Qwen35, CountsAsTheHubDoes) {
 }
 
 TEST(Qwen35, ModelsOfExpertsNeedNoOtherMlp) {
-  const ModelShape model = read(qwen35("qwen3_5_moe", kQwen35_35B, 2048));
+  const ModelShape model = shape_in(qwen35("qwen3_5_moe", kQwen35_35B, 2048));
   const ParameterCount count = count_parameters(model);
   EXPECT_EQ(count.total - count.towers, 34'660'610'688U);
   EXPECT_EQ(count.towers, 446'571'248U);
@@ -177,14 +180,14 @@ TEST(Qwen35, ModelsOfExpertsNeedNoOtherMlp) {
 }
 
 TEST(Qwen35, EveryFourthLayerHasACacheAndTheOthersAState) {
-  const ModelShape model = read(qwen35("qwen3_5", kQwen35_27B, 5120));
+  const ModelShape model = shape_in(qwen35("qwen3_5", kQwen35_27B, 5120));
   EXPECT_EQ(cache_of(model, 2), 16 * 2 * 4 * 256 * 2);
   // 48 heads of 128 x 128 in fp32, and four tokens of the convolution's channels in 16 bit.
   EXPECT_EQ(linear_state_bytes(model), 48 * (48 * 128 * 128 * 4.0 + 10'240 * 4 * 2));
 }
 
 TEST(Qwen35, AdaptersOfAllMatricesFindTheInputsApart) {
-  const ModelShape model = read(qwen35("qwen3_5", kQwen35_27B, 5120));
+  const ModelShape model = shape_in(qwen35("qwen3_5", kQwen35_27B, 5120));
   EXPECT_EQ(lora_parameters(model, 1, {"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a"}).value(),
             48U * (5120 + 10'240 + 5120 + 6144 + 2 * (5120 + 48)));
   EXPECT_FALSE(lora_parameters(model, 1, {"in_proj_qkvz"}));
@@ -199,15 +202,15 @@ TEST(VisionTower, OfQwen3VlIsTheHubsWithDeepStack) {
       "hidden_size": 1152, "in_channels": 3, "intermediate_size": 4304, "num_heads": 16,
       "num_position_embeddings": 2304, "out_hidden_size": 4096, "patch_size": 16, "spatial_merge_size": 2,
       "temporal_patch_size": 2}})";
-  const ParameterCount count = count_parameters(read(kVl));
+  const ParameterCount count = count_parameters(shape_in(kVl));
   EXPECT_EQ(count.total, 8'767'123'696U);
   EXPECT_EQ(count.total - count.towers, 8'190'735'360U);
   // Tied outside of the language model: Qwen3 8B without its head.
-  EXPECT_EQ(count_parameters(read(with(kVl, "false", "true"))).head, 0U);
+  EXPECT_EQ(count_parameters(shape_in(changed(kVl, "false", "true"))).head, 0U);
   for (const std::string& unknown :
-       {with(kVl, R"("depth": 27)", R"("width": 27)"), with(kVl, R"("depth": 27)", R"("depth": "x")"),
-        with(kVl, R"("vision_config": {"model_type": "qwen3_vl")", R"("vision_config": {"model_type": "siglip")")}) {
-    const ModelShape model = read(unknown);
+       {changed(kVl, R"("depth": 27)", R"("width": 27)"), changed(kVl, R"("depth": 27)", R"("depth": "x")"),
+        changed(kVl, R"("vision_config": {"model_type": "qwen3_vl")", R"("vision_config": {"model_type": "siglip")")}) {
+    const ModelShape model = shape_in(unknown);
     EXPECT_EQ(model.tower_parameters, 0U);
     EXPECT_THAT(model.notes, Contains("only the language model is counted, not the vision tower"));
   }
@@ -223,7 +226,7 @@ TEST(VisionTower, OfKimiK25IsCountedFromItsConfig) {
       "merge_kernel_size": [2, 2], "mm_hidden_size": 1152, "mm_projector_type": "patchmerger", "patch_size": 14,
       "vt_hidden_size": 1152, "vt_intermediate_size": 4304, "vt_num_attention_heads": 16,
       "vt_num_hidden_layers": 27}})";
-  const ModelShape model = read(kKimi);
+  const ModelShape model = shape_in(kKimi);
   const ParameterCount count = count_parameters(model);
   // 3 x 14 x 14 x 1152 with biases, 64 x 64 positions, 27 layers, a norm; then a norm, 4608 x 4608 and 4608 x 7168.
   constexpr std::uint64_t kLayer = 4 * 1152 + 1152 * 3 * 1152 + 3 * 1152 + 1152 * 1152 + 1152 +  //
@@ -243,7 +246,7 @@ constexpr std::string_view kMiniMax = R"({"model_type": "minimax_m2", "architect
   "shared_intermediate_size": 0, "scoring_func": "sigmoid"})";
 
 TEST(MiniMaxM2, CountsAsTheHubDoes) {
-  const ModelShape model = read(kMiniMax);
+  const ModelShape model = shape_in(kMiniMax);
   const ParameterCount count = count_parameters(model);
   // In each of 62 layers 3072 x 6144 twice, 3072 x 1024 twice, norms over 6144 and 1024, 256 experts of 3 x 3072 x
   // 1536, a router with one number for each, two norms.
@@ -256,17 +259,17 @@ TEST(MiniMaxM2, CountsAsTheHubDoes) {
 
 TEST(MiniMaxM2, SwitchesThatTheFileHasAreFollowed) {
   const auto total = [](std::string_view from, std::string_view to) {
-    return count_parameters(read(with(kMiniMax, from, to))).total;
+    return count_parameters(shape_in(changed(kMiniMax, from, to))).total;
   };
   EXPECT_EQ(total(R"("use_qk_norm": true)", R"("use_qk_norm": false)"), 228'689'764'864U - 62 * 7168);
   EXPECT_EQ(total(R"("use_routing_bias": true)", R"("use_routing_bias": false)"), 228'689'764'864U - 62 * 256);
   EXPECT_EQ(total(R"("shared_intermediate_size": 0)", R"("shared_intermediate_size": 1536)"),
             228'689'764'864U + 62ULL * 3 * 3072 * 1536);
-  EXPECT_FALSE(read_config(with(kMiniMax, "per_layer", "per_head"), "config.json"));
+  EXPECT_FALSE(read_config(changed(kMiniMax, "per_layer", "per_head"), "config.json"));
 }
 
 TEST(MiMo, IsQwen2WithoutTheLayerForMultiTokenPrediction) {
-  const ModelShape model = read(R"({"model_type": "mimo", "architectures": ["MiMoForCausalLM"],
+  const ModelShape model = shape_in(R"({"model_type": "mimo", "architectures": ["MiMoForCausalLM"],
     "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
     "head_dim": 128, "intermediate_size": 11008, "vocab_size": 151680, "max_position_embeddings": 32768,
     "attention_bias": true, "sliding_window": 32768, "max_window_layers": 32, "use_sliding_window": false,
@@ -284,8 +287,8 @@ TEST(MiMo, IsQwen2WithoutTheLayerForMultiTokenPrediction) {
 TEST(NewerFamilies, ArchitecturesThatAreNotKnownStayRefused) {
   for (const char* type : {"deepseek_v4", "kimi_linear", "step3p7", "nemotron_h", "gemma4_text", "minimax_m3",
                            "mimo_v2_flash", "nemotron-nas"}) {
-    const auto model = read_config(with(kMiniMax, R"("minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"])",
-                                        fmt::format(R"("{}", "architectures": ["X"])", type)),
+    const auto model = read_config(changed(kMiniMax, R"("minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"])",
+                                           fmt::format(R"("{}", "architectures": ["X"])", type)),
                                    "config.json");
     ASSERT_FALSE(model) << type;
     EXPECT_THAT(model.error().message, HasSubstr(fmt::format("unknown architecture '{}'", type)));
