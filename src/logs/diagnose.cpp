@@ -43,6 +43,9 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
                                    diagnosis::Diagnosis& diagnosis) {
   std::vector<doctor::Finding> findings = doctor::examine(told, knowledge).findings;
   std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
+  // Somebody asked whether CUDA is there: what failed with an error of its own is told by that.
+  if (diagnosis.ordinary)
+    std::erase_if(findings, [](const doctor::Finding& finding) { return finding.id == "reported-not-available"; });
   for (doctor::Finding& finding : findings) finding.fix = knowledge::steps_on(diagnosis.platform, finding.fix);
   std::vector<std::string> taken;
   for (diagnosis::Cause& cause : diagnosis.causes) {

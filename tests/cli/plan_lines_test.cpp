@@ -40,6 +40,12 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   EXPECT_EQ(with({"trtllm-serve", "serve", "Qwen/Qwen3-8B"}), by("tensorrt-llm"));
   // Options of gpuwarden's own may stand before it.
   EXPECT_EQ(plan({"--gpus", "2xa100", "--max-model-len", "8192", "-tp", "2", "vllm", "serve", "Qwen/Qwen3-8B"}), own);
+  EXPECT_EQ(plan({"--gpus", "2xa100", "--max-model-len", "8192", "-tp", "2", "CUDA_VISIBLE_DEVICES=0", "python3.11",
+                  "-m", "vllm.entrypoints.openai.api_server", "--model", "Qwen/Qwen3-8B"}),
+            own);
+  EXPECT_EQ(plan({"--gpus", "2xa100", "--max-model-len", "8192", "-tp", "2", "--engine", "sglang", "vllm", "serve",
+                  "Qwen/Qwen3-8B"}),
+            by("sglang"));
   EXPECT_EQ(plan({"--gpus", "l4", "--task", "train", "vllm", "serve", "gpt2"}), plan({"gpt2", "--gpus", "l4"}));
   // A task that is named stays.
   EXPECT_EQ(plan({"vllm", "serve", "gpt2", "--gpus", "l4", "--task", "train"}), plan({"gpt2", "--gpus", "l4"}));

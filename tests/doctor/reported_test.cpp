@@ -269,7 +269,9 @@ TEST(PurposeChecks, AMachineThatMeetsItsPurposeIsOptimal) {
 
 TEST(ReportedChecks, WhoAsksForCudaInVainIsToldByTheBuildThatAnswered) {
   const auto told = [](const char* version) {
-    Snapshot machine = told_of(Snapshot{});
+    Snapshot machine;
+    machine.environment.emplace();
+    machine = told_of(std::move(machine));
     quote(machine, "cuda_not_available", "");
     facts::PythonEnvironment& python = software(machine).pythons.emplace_back();
     python.kind = "reported";

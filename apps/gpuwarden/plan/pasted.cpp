@@ -16,9 +16,9 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
   return std::ranges::find(table, word) != table.end();
 }
 
-constexpr auto kPrograms =
-    std::to_array<std::string_view>({"vllm", "sglang", "python", "python3", "accelerate", "torchrun", "deepspeed",
-                                     "trl", "uv", "uvx", "sudo", "nohup", "llama-server", "llama-cli", "trtllm-serve"});
+constexpr auto kPrograms = std::to_array<std::string_view>(
+    {"vllm", "sglang", "python", "python3", "accelerate", "torchrun", "deepspeed", "trl", "uv", "uvx", "sudo", "nohup",
+     "env", "llama-server", "llama-cli", "trtllm-serve"});
 /// Those whose every line serves.
 constexpr auto kServers = std::to_array<std::string_view>({"llama-server", "trtllm-serve"});
 /// What a program, or the beginning of a module's name, is of the engines besides vLLM.
@@ -52,6 +52,12 @@ std::string_view program_of(std::string_view word) {
   return path ? name : word;
 }
 
+/// "python3.11" as "python3".
+std::string_view without_version(std::string_view program) {
+  constexpr std::string_view kPython = "python3.";
+  return program.starts_with(kPython) ? program.substr(0, kPython.size() - 1) : program;
+}
+
 /// What stands before the program's options.
 struct Head {
   std::size_t words = 0;
@@ -70,7 +76,7 @@ Head head_of(const std::vector<std::string>& words) {
   Head head;
   for (; head.words < words.size(); ++head.words) {
     const std::string& word = words[head.words];
-    const std::string_view program = program_of(word);
+    const std::string_view program = without_version(program_of(word));
     const bool named = is_one_of(kPrograms, program);
     const bool has_more = head.words + 1 < words.size();
     std::string_view runs = named ? program : std::string_view();
@@ -98,17 +104,24 @@ bool names_model_of_llama_cpp(std::string_view word) {
 
 bool is_script(std::string_view word) { return word.ends_with(".py") && !word.starts_with('-'); }
 
+/// Whether a program's line begins with this word, as the next one shows.
+bool begins_line(std::string_view word, std::string_view next) {
+  const std::string_view program = without_version(program_of(word));
+  const bool starts = next == "-m" || is_script(next) || is_one_of(kActions, next) ||
+                      is_one_of(kPrograms, without_version(program_of(next)));
+  return is_one_of(kServers, program) || (is_one_of(kPrograms, program) && starts);
+}
+
 /// Where a program's line begins behind options of gpuwarden's ("--simulate h100x8 vllm serve NAME"); 0 where none
 /// does.
 std::ptrdiff_t start_of_line(const std::vector<std::string>& words) {
   if (words.empty() || !words[0].starts_with('-')) return 0;
   for (std::size_t i = 1; i + 1 < words.size() && words[i] != "--"; ++i) {
-    const std::string_view program = program_of(words[i]);
-    const std::string& next = words[i + 1];
-    const bool serves = is_one_of(kServers, program) && next.starts_with('-');
-    const bool starts =
-        next == "-m" || is_script(next) || is_one_of(kActions, next) || is_one_of(kPrograms, program_of(next));
-    if (serves || (is_one_of(kPrograms, program) && starts)) return static_cast<std::ptrdiff_t>(i);
+    // The option's value.
+    if (words[i - 1] == "--engine" || !begins_line(words[i], words[i + 1])) continue;
+    std::size_t start = i;
+    while (start > 1 && (is_assignment(words[start - 1]) || words[start - 1] == "env")) --start;
+    return static_cast<std::ptrdiff_t>(start);
   }
   return 0;
 }
