@@ -158,7 +158,8 @@ PythonEnvironment python_of(const EnvReport& report) {
     read_torch_build(report, *torch, python);
   }
   for (const auto& package : report.packages) add_package(python, package.name, package.version, package.manager);
-  for (const std::string_view slot : {"vllm", "transformers", "accelerate", "deepspeed", "jax", "jaxlib", "numpy"}) {
+  for (const std::string_view slot :
+       {"vllm", "transformers", "accelerate", "deepspeed", "jax", "jaxlib", "numpy", "tensorflow"}) {
     const auto value = known(report.cell(slot));
     const std::string first = value ? std::string(value->substr(0, value->find_first_of(" @,"))) : "";
     if (knowledge::Version::parse(first)) add_package(python, slot, first, "");
@@ -326,6 +327,7 @@ Snapshot snapshot_of_env_report(const EnvReport& report) {
   read_compilers(report, environment);
   read_system(report, environment.host);
   environment.messages = report.messages;
+  if (const auto module = known(report.cell("module"))) environment.driver.loaded_modules.push_back(*module);
   for (const auto& [name, value] : report.variables) {
     if (facts::find_variable(environment, name) == nullptr)
       environment.variables.push_back({printable(name), printable(value)});

@@ -27,6 +27,7 @@ constexpr auto kMessages = std::to_array<Message>({
     // source: pytorch/pytorch#182250, torch/cuda/__init__.py _warn_unsupported_code
     {"arch_not_supported", "which is of compute capability (CC) ", "Found GPU", "compute capability (CC) ",
      Take::number},
+    {"arch_not_supported", "which is of cuda capability ", "Found GPU", "cuda capability ", Take::number},
     // source: pytorch/vision#9174 and its like
     {"torchvision_operator", "operator torchvision::", "does not exist", "operator ", Take::nothing},
     {"driver_too_old", "The NVIDIA driver on your system is too old", "", "found version ", Take::number},
@@ -64,6 +65,8 @@ constexpr auto kMessages = std::to_array<Message>({
     {"host_compiler_missing", "Failed to find C compiler", "", "", Take::nothing},
     {"header_missing", "fatal error: ", "No such file or directory", "fatal error: ", Take::word},
     {"unsupported_host_compiler", "unsupported GNU version", "", "", Take::nothing},
+    // source: ollama/ollama, discover/types.go: its devices, of which the CPU is the last resort
+    {"ollama_on_cpu", "msg=\"inference compute\"", "library=cpu", "", Take::nothing},
     // source: NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c and nv.c; the legacy GPUs' notice of nv-acpi
     {"nvrm_open_needed", "requires use of the NVIDIA open kernel modules", "", "", Take::nothing},
     {"nvrm_legacy_branch", "supported through the NVIDIA ", "Legacy", "supported through the NVIDIA ", Take::number},

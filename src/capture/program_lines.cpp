@@ -36,6 +36,11 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"Unsloth", "CUDA Toolkit",
      R"([Tt]orch: (?P<torch>\d\S*?)\. CUDA: (?P<capability>\d+\.\d)\. CUDA Toolkit:? (?:=\s*)?(?P<cuda_build>\d+\.\d))"},
     {"Unsloth", "Triton: ", R"(CUDA Toolkit.*Triton: (?P<p_triton>\d[\d.]*\d))"},
+    // PyTorch, torch/cuda/__init__.py: its warnings about GPUs without code name them
+    {"PyTorch", " with CUDA capability sm_",
+     R"((?:^|: )(?P<gpu>[^:]{4,60}?) with CUDA capability sm_(?P<sm>\d+) is not compatible)"},
+    {"PyTorch", "Found GPU",
+     R"(Found GPU ?(?P<index>\d+) (?P<gpu>.{4,60}?) which is of (?:cuda capability|compute capability \(CC\)) (?P<capability>\d+\.\d+))"},
     // TensorFlow, core/common_runtime/gpu/gpu_device.cc
     {"TensorFlow", "physical GPU (device: ",
      R"(device: (?P<index>\d+), name: (?P<gpu>[^,]+), pci bus id: \S+, compute capability: (?P<capability>[\d.]+)\))"},
@@ -45,6 +50,8 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"ggml", ", compute capability ",
      R"(^(?:[\d.]+ [A-Z] )?\s*Device (?P<index>\d+): (?P<gpu>.+?), compute capability (?P<capability>\d+\.\d)(?:, VMM: \w+)?(?:, VRAM: (?P<memory>\d+ MiB))?)"},
     {"ggml", ", gfx", R"(^(?:[\d.]+ [A-Z] )?\s*Device (?P<index>\d+): (?P<gpu>.+?), (?P<gfx>gfx\w+)\S* \(0x)"},
+    {"ggml", "-windows-", R"(^build: .* for \S*-(?P<os>windows)-)", false},
+    {"ggml", ".dll", R"(loaded \w+ backend from [A-Za-z]:\\.*(?P<os>\.dll)$)", false},
     {"ggml", "using device CUDA",
      R"(using device CUDA(?P<index>\d+) \((?P<gpu>[^()]+)\) (?:\([^)]*\) )?- \d+ MiB free)"},
     {"ggml", "ggml_vulkan: ", R"(ggml_vulkan: (?P<index>\d+) = (?P<gpu>.+?) \()"},
@@ -143,13 +150,14 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"inxi", ": NVIDIA ", R"(^(?:Graphics: +|\s*)Device-(?P<number>\d+): NVIDIA .*\[(?P<gpu>[^\]]+)\])"},
     {"inxi", "v: ", R"(\bdriver: nvidia(?:,\w+)? v: (?P<driver>\d{3}\.[\d.]+))", false},
     {"inxi", "v: ", R"(^\s*v: (?P<driver>\d{3}\.[\d.]+) (?:arch|alternate|non-free|pcie|ports|bus-ID):?)", false},
+    {"inxi", "driver: nouveau", R"(\bdriver: (?P<module>nouveau)\b)", false},
     {"Blender", "Graphics card: ",
      R"(^Graphics card: (?P<gpu>NVIDIA .+?)(?:/PCIe\S*)? NVIDIA Corporation [\d.]+ NVIDIA (?P<driver>\d{3}\.[\d.]+))"},
     {"Blender", "Operating system: ", R"(^Operating system: (?P<platform>(?:Linux|Windows)-\S+))", false},
     // neofetch, fastfetch and people's own lines
-    {"fastfetch", "Packages: ", R"(^(?:\S+ )?Packages: \d+ \()"},
-    {"fastfetch", "[Discrete]", R"(^(?:\S+ )?GPU(?: \d)?: (?P<gpu>NVIDIA .+?)(?: @ .*)? \[Discrete\]$)"},
-    {"fastfetch", "GPU: ", R"(^(?:\S+ )?GPU: (?P<gpu>NVIDIA [^\[\]]+)$)", false},
+    {"fastfetch", "Packages: ", R"((?:^| )Packages: \d+ \()"},
+    {"fastfetch", "[Discrete]", R"((?:^| )GPU(?: \d)?: (?P<gpu>NVIDIA .+?)(?: @ .*)? \[Discrete\]$)"},
+    {"fastfetch", "GPU: ", R"((?:^| )GPU: (?P<gpu>NVIDIA [^\[\]]+)$)", false},
     // nvitop's table
     {"nvitop", "NVITOP ",
      R"(NVITOP \S+ +Driver Version: (?P<driver>\d{3}\.[\d.]+) +CUDA Driver Version: (?P<cuda_driver>\d+\.\d+))"},

@@ -12,7 +12,7 @@ namespace gpuwarden::capture {
 ///   memory_bytes, capability ("8.6"), sm ("86"), gfx, uuid: of a GPU; without gpu, of the one that this program told
 ///   last;
 ///   driver, cuda_driver ("12.4"), cuda_number ("12040"), torch, cuda_build, cuda_available, nvcc, python, platform,
-///   os: of the machine;
+///   os, module (of the kernel): of the machine;
 ///   name and version: of a Python package; p_NAME: the version of the package NAME.
 struct ProgramLine {
   std::string_view program;

@@ -175,7 +175,7 @@ class Teller {
 };
 
 constexpr auto kSlots = std::to_array<std::string_view>(
-    {"driver", "cuda_driver", "torch", "cuda_build", "cuda_available", "python", "platform", "os"});
+    {"driver", "cuda_driver", "torch", "cuda_build", "cuda_available", "python", "platform", "os", "module"});
 
 void add_package(std::string name, const std::string& version, EnvReport& report) {
   std::ranges::replace(name, '_', '-');
@@ -202,6 +202,8 @@ void supply_words(EnvReport& report) {
   };
   replace("os", "nt", "Microsoft Windows");
   replace("os", "win32", "Microsoft Windows");
+  replace("os", "windows", "Microsoft Windows");
+  replace("os", ".dll", "Microsoft Windows");
   replace("cuda_available", "Yes", "True");
   replace("cuda_available", "No", "False");
 }

@@ -23,7 +23,13 @@ constexpr auto kQuestions = std::to_array<Question>({{"torch.__version__", "torc
                                                      {"torch.version.hip", "rocm_build"},
                                                      {"torch.cuda.is_available()", "cuda_available"},
                                                      {"torch.cuda.get_device_name(", "gpu"},
-                                                     {"torch.cuda.get_arch_list()", "architectures"}});
+                                                     {"torch.cuda.get_arch_list()", "architectures"},
+                                                     {"torch.cuda.get_device_capability(", "capability"},
+                                                     {"tf.__version__", "tensorflow"},
+                                                     {"tf.config.list_physical_devices('GPU')", "tensorflow_gpus"},
+                                                     {"tf.config.list_physical_devices(\"GPU\")", "tensorflow_gpus"},
+                                                     {"jax.__version__", "jax"},
+                                                     {"jax.devices()", "jax_list"}});
 
 /// The questions of a line in the order in which they stand there.
 std::vector<std::string_view> questions_in(std::string_view text) {
@@ -50,9 +56,10 @@ std::string_view without_number(std::string_view text) {
 bool is_asked(std::string_view text) {
   text = without_number(text);
   if (text.contains("import torch") && text.contains("print(")) return true;
-  const bool printed = text.starts_with("print(torch.") && text.ends_with(')');
-  const bool bare = text.starts_with("torch.") && text.find_first_of(" :=#") == std::string_view::npos;
-  return printed || bare;
+  const bool printed = text.starts_with("print(") && text.ends_with(')');
+  if (printed) text = text.substr(6);
+  const bool module = text.starts_with("torch.") || text.starts_with("tf.") || text.starts_with("jax.");
+  return module && (printed || text.find_first_of(" :=#") == std::string_view::npos);
 }
 
 /// "'2.5.1+cu124'" without its quotes.
@@ -63,16 +70,32 @@ std::string_view without_quotes(std::string_view text) {
   return text;
 }
 
+/// "6.1" of "(6, 1)".
+std::optional<std::string> capability_of(std::string_view value) {
+  if (!value.starts_with('(') || !value.ends_with(')')) return std::nullopt;
+  const auto parts = split(value.substr(1, value.size() - 2), ',');
+  const auto major = parts.size() == 2 ? parse_integer(trim(parts[0])) : std::nullopt;
+  const auto minor = parts.size() == 2 ? parse_integer(trim(parts[1])) : std::nullopt;
+  const bool real = major && minor && *major >= 1 && *major < 100 && *minor >= 0 && *minor < 10;
+  return real ? std::optional(fmt::format("{}.{}", *major, *minor)) : std::nullopt;
+}
+
 bool is_answer(std::string_view slot, std::string_view value) {
   if (slot == "cuda_available") return value == "True" || value == "False";
-  if (slot == "torch") return !value.empty() && is_digit(value[0]) && value.contains('.');
+  if (slot == "torch" || slot == "tensorflow" || slot == "jax")
+    return !value.empty() && is_digit(value[0]) && value.contains('.');
+  if (slot == "capability") return capability_of(value).has_value();
+  if (slot == "tensorflow_gpus") return value == "[]" || value.starts_with("[PhysicalDevice(");
+  if (slot == "jax_list") return value.starts_with('[') && value.contains("Device");
   if (slot == "architectures") return value.starts_with('[') && value.ends_with(']');
   if (slot == "gpu") return is_name_of_gpu(value);
   return value == "None" || (!value.empty() && is_digit(value[0]) && value.contains('.'));
 }
 
 void take_answer(std::string_view slot, std::string_view value, EnvReport& report) {
-  if (slot == "gpu") {
+  if (slot == "capability") {
+    if (report.capabilities.empty()) report.capabilities.emplace_back("0", *capability_of(value));
+  } else if (slot == "gpu") {
     if (report.gpus.empty()) report.gpus.push_back(fmt::format("GPU 0: {}", value));
   } else if (slot == "architectures") {
     if (!report.torch_architectures.empty()) return;
@@ -102,6 +125,33 @@ std::vector<std::string_view> answers_of(std::span<const Line> below, const std:
   return answers;
 }
 
+/// Who asks wants a GPU, unless he hides them. Of several answers the last counts.
+void note_refusals(const Line& asked, EnvReport& report) {
+  constexpr std::pair<std::string_view, std::string_view> kRefusals[] = {{"cuda_available", "cuda_not_available"},
+                                                                         {"tensorflow_gpus", "tensorflow_sees_no_gpu"},
+                                                                         {"jax_list", "jax_sees_no_gpu"}};
+  report.messages.clear();
+  if (asked.text.contains("CUDA_VISIBLE_DEVICES=")) return;
+  for (const auto& [slot, kind] : kRefusals) {
+    const std::string_view answer = report.cell(slot);
+    if (answer == "False" || answer == "[]" || answer.starts_with("[CpuDevice("))
+      report.messages.push_back({std::string(kind), asked.text, "", asked.number});
+  }
+}
+
+/// "torch.cuda.is_available(): False", as programs print it into their errors.
+bool take_told(const Line& line, EnvReport& report) {
+  constexpr std::string_view kAsked = "torch.cuda.is_available()";
+  const std::string_view text = trim(line.text);
+  if (!text.starts_with(kAsked)) return false;
+  std::string_view answer = trim(text.substr(kAsked.size()));
+  if (!answer.starts_with(':') && !answer.starts_with('=')) return false;
+  answer = trim(answer.substr(1));
+  if (answer != "True" && answer != "False") return false;
+  take_answer("cuda_available", answer, report);
+  return true;
+}
+
 }  // namespace
 
 std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
@@ -109,8 +159,12 @@ std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
   std::vector<Line> said;
   std::ranges::copy_if(lines, std::back_inserter(said),
                        [](const Line& line) { return !line.text.empty() && !line.text.contains("Warning"); });
-  for (std::size_t i = 0; i + 1 < said.size(); ++i) {
+  for (std::size_t i = 0; i < said.size(); ++i) {
     const std::string& asked = said[i].text;
+    if (said[i].ended && take_told(said[i], report)) {
+      if (report.line == 0) report.line = said[i].number;
+      note_refusals(said[i], report);
+    }
     if (!said[i].ended || !is_asked(asked)) continue;
     const auto slots = questions_in(asked);
     const auto answers = answers_of(std::span(said).subspan(i + 1), slots);
@@ -120,10 +174,7 @@ std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
     if (!all) continue;
     if (report.line == 0) report.line = said[i].number;
     for (std::size_t k = 0; k < slots.size(); ++k) take_answer(slots[k], answers[k], report);
-    // Who asks wants a GPU, unless he hides them.
-    report.messages.clear();
-    if (report.cell("cuda_available") == "False" && !asked.contains("CUDA_VISIBLE_DEVICES="))
-      report.messages.push_back({"cuda_not_available", asked, "", said[i].number});
+    note_refusals(said[i], report);
   }
   return report.line == 0 ? std::nullopt : std::optional(std::move(report));
 }

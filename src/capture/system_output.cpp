@@ -217,6 +217,14 @@ class Modinfo {
   bool inside_ = false;
 };
 
+/// The kernel's release below "uname -r" ("6.11.0-17-generic"), which alone could be anything.
+bool take_bare_release(std::string_view before, std::string_view line, Environment& environment) {
+  if (!before.ends_with("uname -r") || line.contains(' ') || !begins_with_digit(line)) return false;
+  if (std::ranges::count(line, '.') < 1 || !line.contains('-')) return false;
+  keep(environment.host.kernel, line);
+  return true;
+}
+
 }  // namespace
 
 std::uint32_t read_system_output(std::span<const Line> lines, Environment& environment) {
@@ -226,11 +234,13 @@ std::uint32_t read_system_output(std::span<const Line> lines, Environment& envir
   Modinfo modinfo;
   ServiceStatus status;
   std::uint32_t first = 0;
+  std::string_view before;
   for (const Line& line : lines) {
     // What was cut may go on.
     if (!line.ended) continue;
     const std::string_view text = trim(line.text);
-    const bool taken = modinfo.take(text, environment) || status.take(text, environment) ||
+    const bool taken = take_bare_release(std::exchange(before, text), text, environment) ||
+                       modinfo.take(text, environment) || status.take(text, environment) ||
                        std::ranges::any_of(kTakers, [&](auto take) { return take(text, environment); });
     if (taken && first == 0) first = line.number;
   }

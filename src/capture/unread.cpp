@@ -36,6 +36,13 @@ bool is_binary(std::string_view text) {
   return odd > 0 && static_cast<std::size_t>(odd) * 50 > head.size();
 }
 
+/// '{', or '[' before what a list holds: "[2025-10-20 07:33:15]" and "[INFO]" begin logs.
+bool begins_as_json(std::string_view body) {
+  if (body.front() == '{') return true;
+  const std::string_view rest = body.front() == '[' ? trim(body.substr(1)) : std::string_view();
+  return !rest.empty() && std::string_view("{[\"]").contains(rest.front());
+}
+
 std::string describe_json(std::string_view text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded()) return "it begins as JSON, but is cut or damaged";
@@ -59,7 +66,7 @@ std::string describe_unread(std::string_view text) {
   if (const auto packed = compression_of(text); !packed.empty()) return fmt::format("it is compressed with {}", packed);
   if (is_binary(text)) return "it is binary";
   if (body.front() == '<') return describe_xml(body);
-  if (body.front() == '{' || body.front() == '[') return describe_json(body);
+  if (begins_as_json(body)) return describe_json(body);
   const auto lines = std::ranges::count(body, '\n') + 1;
   return fmt::format("{} of text, nothing in it is output of nvidia-smi or another tool known here",
                      lines == 1 ? "a line" : fmt::format("{} lines", lines));

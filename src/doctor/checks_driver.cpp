@@ -195,6 +195,8 @@ void open_on_old_gpus(const Subject& subject, Report& report) {
 }
 
 void no_common_module(const Subject& subject, Report& report) {
+  // The two modules are Linux'.
+  if (platform_of(subject) != knowledge::Platform::linux_own) return;
   const auto old_gpus = gpus_for_proprietary_module(subject);
   const auto new_gpus = gpus_for_open_module(subject);
   if (old_gpus.empty() || new_gpus.empty()) return;

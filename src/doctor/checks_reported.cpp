@@ -63,11 +63,26 @@ std::string first_toolkit_for(const Subject& subject, const std::string& number)
                                : here_or_elsewhere(subject, here, "install a newer CUDA toolkit");
 }
 
+/// Who prints it is known to be PyTorch, or has to be asked: other programs are built for GPUs as well.
+std::vector<std::string> steps_for_missing_kernel(const Subject& subject) {
+  const auto gpus = nvidia_gpus(subject);
+  const auto architecture = gpus.empty() ? std::nullopt : architecture_of(subject, gpus[0]->gpu);
+  std::vector<std::string> steps{
+      "python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.get_device_capability())'",
+      fitting_torch(subject)};
+  const bool is_torch = !torches(subject).empty() || !of_kind(subject, "arch_not_supported").empty();
+  if (!is_torch && architecture)
+    steps.insert(steps.begin(),
+                 fmt::format("take a build of the program for compute capability {}.{}, or build it so: "
+                             "-DCMAKE_CUDA_ARCHITECTURES={} (llama.cpp and others); where PyTorch says it:",
+                             *architecture / 10, *architecture % 10, *architecture));
+  return steps;
+}
+
 void no_kernel(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "no_kernel_image"))
     report.say(fmt::format("a kernel was not compiled for this GPU{}", at_line(*message)),
-               {"python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.get_device_capability())'",
-                fitting_torch(subject)});
+               steps_for_missing_kernel(subject));
   for (const auto* message : of_kind(subject, "hip_no_kernel"))
     report.say(fmt::format("a kernel was not compiled for this AMD GPU{}", at_line(*message)),
                {"build with PYTORCH_ROCM_ARCH set to this GPU's gfx name (rocminfo shows it)"});
@@ -188,6 +203,48 @@ void asked_in_vain(const Subject& subject, Report& report) {
                       : std::vector<std::string>{
                             "python -c 'import torch; torch.cuda.init()'   # says why",
                             "nvidia-smi   # does the driver run, and is it new enough for that PyTorch?"});
+  }
+}
+
+/// TensorFlow and JAX were asked for their GPUs, and have none. Sources: tensorflow.org/install/pip (native Windows has
+/// no GPU since 2.11); docs.jax.dev, installation.
+void frameworks_without_gpu(const Subject& subject, Report& report) {
+  const auto version_of = [&](std::string_view package) {
+    for (const facts::PythonEnvironment& python : subject.environment.pythons) {
+      if (const auto* found = facts::find_package(python, package)) return found->version;
+    }
+    return std::string();
+  };
+  for (const auto* message : of_kind(subject, "tensorflow_sees_no_gpu")) {
+    const std::string version = version_of("tensorflow");
+    const auto parsed = knowledge::Version::parse(version);
+    const bool windows = platform_of(subject) == knowledge::Platform::windows;
+    const bool left = windows && parsed && *parsed >= *knowledge::Version::parse("2.11");
+    report.say(
+        fmt::format("TensorFlow {}{}{}", version.empty() ? "" : version + " ",
+                    left ? "has no GPU support on Windows itself (since 2.11)" : "sees no GPU", at_line(*message)),
+        left ? std::vector<std::string>{"wsl --install   # in PowerShell; there, in Linux:",
+                                        "pip install 'tensorflow[and-cuda]'"}
+             : std::vector<std::string>{
+                   fmt::format("pip install 'tensorflow[and-cuda]{}'", version.empty() ? "" : "==" + version),
+                   "nvidia-smi   # does the driver run?"});
+  }
+  for (const auto* message : of_kind(subject, "jax_sees_no_gpu"))
+    report.say(fmt::format("JAX sees no GPU: its only device is the CPU{}", at_line(*message)),
+               {"pip install -U 'jax[cuda12]'   # cuda13 with a driver of branch 580 or newer",
+                "nvidia-smi   # does the driver run?"});
+}
+
+/// ollama lists the CPU alone, though there is a GPU.
+void ollama_on_cpu(const Subject& subject, Report& report) {
+  const auto gpus = nvidia_gpus(subject);
+  for (const auto* message : of_kind(subject, "ollama_on_cpu")) {
+    if (gpus.empty()) continue;
+    report.say(
+        fmt::format("ollama found no GPU that it can use, though {} is there{}", gpus[0]->gpu.name, at_line(*message)),
+        {"sudo systemctl restart ollama   # after the driver was installed or has come back from sleep",
+         "sudo journalctl -u ollama | grep -i -E 'cuda|gpu|librar'   # why it left the GPU out",
+         "in a container: start it with --gpus all"});
   }
 }
 
@@ -361,6 +418,13 @@ constexpr auto kReportedChecks = std::to_array<Check>({
      "https://pytorch.org/docs/stable/generated/torch.cuda.is_available.html", asked_in_vain,
      "torch-without-cuda torch-cuda-unavailable torch-needs-newer-driver reported-cpu-build reported-driver-too-old "
      "reported-cuda-error driver-library-mismatch driver-missing driver-not-loaded driver-in-trouble"},
+    {"reported-framework-without-gpu", Area::frameworks, Severity::error, "TensorFlow's and JAX's lists of devices",
+     "They compute on the CPU.", "TensorFlow, Install with pip; JAX documentation, installation",
+     "https://www.tensorflow.org/install/pip", frameworks_without_gpu,
+     "driver-library-mismatch driver-missing driver-not-loaded driver-in-trouble jax-without-cuda"},
+    {"reported-ollama-on-cpu", Area::frameworks, Severity::error, "the devices that ollama lists",
+     "Models run on the CPU, many times slower.", "ollama, discover/types.go", "https://docs.ollama.com/gpu",
+     ollama_on_cpu, "driver-library-mismatch driver-missing driver-not-loaded driver-in-trouble"},
     {"reported-glibc-too-old", Area::system, Severity::error, "\"version `GLIBC_...' not found\"",
      "The binary was built on a newer system.", "ld.so(8)", "", old_libc},
     {"reported-libstdcxx-too-old", Area::libraries, Severity::error, "\"version `GLIBCXX_...' not found\"",

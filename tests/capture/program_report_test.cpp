@@ -68,6 +68,12 @@ constexpr auto kSamples = std::to_array<Sample>({
       .package = "triton 3.2.0",
       .memory_mib = 45598,
       .capability = "8.9"}},
+    {"PyTorch",
+     "UserWarning: NVIDIA GeForce RTX 5060 Ti with CUDA capability sm_120 is not compatible with the current PyTorch\n",
+     {.gpus = "NVIDIA GeForce RTX 5060 Ti", .capability = "12.0"}},
+    {"PyTorch",
+     "    Found GPU0 NVIDIA GeForce GTX 1080 Ti which is of cuda capability 6.1.\n",
+     {.gpus = "NVIDIA GeForce GTX 1080 Ti", .capability = "6.1"}},
     {"TensorFlow",
      "2025-03-01 10:00:00.1: I tensorflow/core/common_runtime/gpu/gpu_device.cc:2022] Created device "
      "/job:localhost/replica:0/task:0/device:GPU:0 with 21770 MB memory:  -> device: 0, name: NVIDIA A10G, pci bus id: "
@@ -89,6 +95,11 @@ constexpr auto kSamples = std::to_array<Sample>({
     {"ggml",
      "ggml_vulkan: 0 = NVIDIA GeForce RTX 3060 (NVIDIA) | uma: 0 | fp16: 1 | warp size: 32\n",
      {.gpus = "NVIDIA GeForce RTX 3060"}},
+    {"ggml",
+     "  Device 0: NVIDIA GeForce RTX 5090, compute capability 12.0, VMM: yes\n"
+     "load_backend: loaded CUDA backend from D:\\llama\\ggml-cuda.dll\n"
+     "build: 6527 (7f766929) with clang version 19.1.5 for x86_64-pc-windows-msvc\n",
+     {.gpus = "NVIDIA GeForce RTX 5090", .capability = "12.0"}},
     {"ollama",
      "msg=\"inference compute\" id=0 library=ROCm compute=gfx1151 name=ROCm0 description=\"AMD Radeon Graphics\" "
      "driver=60443.48 type=iGPU total=\"96.0 GiB\" available=\"95.8 GiB\"\n",
@@ -206,6 +217,9 @@ constexpr auto kSamples = std::to_array<Sample>({
     {"inxi",
      "  Device-1: NVIDIA AD104 [GeForce RTX 4070] driver: nvidia v: 560.35.03\n",
      {.gpus = "GeForce RTX 4070", .driver = "560.35.03"}},
+    {"inxi",
+     "  Device-1: NVIDIA GB203 [GeForce RTX 5070 Ti] vendor: Gigabyte\n    driver: nouveau v: kernel\n",
+     {.gpus = "GeForce RTX 5070 Ti"}},
     {"Blender",
      "Operating system: Linux-6.5.0-35-generic-x86_64-with-glibc2.35 64 Bits, X11 UI\n"
      "Graphics card: NVIDIA GeForce RTX 3060/PCIe/SSE2 NVIDIA Corporation 4.6.0 NVIDIA 535.171.04\n",
@@ -355,6 +369,23 @@ TEST(PythonAnswers, OfOneCommandStandInOneLineOrInSeveral) {
       snapshot_of("In [2]: print(torch.cuda.is_available())\nFalse\nIn [3]: torch.__version__\n'2.5.1+cu124'\n");
   EXPECT_EQ(several.environment->pythons.at(0).cuda_available, false);
   EXPECT_EQ(facts::find_package(several.environment->pythons[0], "torch")->version, "2.5.1+cu124");
+}
+
+TEST(PythonAnswers, OfTensorFlowAndJaxAreHeardToo) {
+  const auto tensorflow = snapshot_of(">>> tf.__version__\n'2.16.1'\n>>> tf.config.list_physical_devices('GPU')\n[]\n");
+  ASSERT_EQ(tensorflow.environment->messages.size(), 1U);
+  EXPECT_EQ(tensorflow.environment->messages[0].kind, "tensorflow_sees_no_gpu");
+  EXPECT_EQ(facts::find_package(tensorflow.environment->pythons.at(0), "tensorflow")->version, "2.16.1");
+  const auto jax = snapshot_of("$ python -c 'import torch; print(1)'\n1\n>>> jax.devices()\n[CpuDevice(id=0)]\n");
+  ASSERT_EQ(jax.environment->messages.size(), 1U);
+  EXPECT_EQ(jax.environment->messages[0].kind, "jax_sees_no_gpu");
+  EXPECT_THAT(snapshot_of(">>> jax.devices()\n[CudaDevice(id=0)]\n").environment->messages, IsEmpty());
+  const auto capability = snapshot_of(
+      ">>> torch.cuda.get_device_name()\n'NVIDIA GeForce GTX 1080 Ti'\n>>> torch.cuda.get_device_capability()\n(6, "
+      "1)\n");
+  EXPECT_EQ(capability.gpus.at(0).gpu.compute_capability, facts::compute_capability_from("6.1"));
+  const auto told = snapshot_of("torch.cuda.is_available(): False\n");
+  EXPECT_EQ(told.environment->messages.size(), 1U);
 }
 
 TEST(PythonAnswers, TheLastOneCounts) {

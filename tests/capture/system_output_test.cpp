@@ -188,5 +188,13 @@ TEST(SystemOutput, ACutLosesValuesAndChangesNone) {
   EXPECT_THAT(changed_facts(whole, whole), IsEmpty());
 }
 
+TEST(SystemOutput, AReleaseAloneIsTheKernelsBelowItsCommand) {
+  const auto snapshot = snapshot_of(
+      "$ dkms status\nnvidia/550.107.02, 6.8.0-40-generic, x86_64: installed\n$ uname -r\n6.11.0-17-generic\n");
+  EXPECT_EQ(snapshot.environment->host.kernel, "6.11.0-17-generic");
+  EXPECT_FALSE(snapshot_of("$ dkms status\nnvidia/550.107.02, 6.8.0-40-generic, x86_64: installed\n6.11.0-17-generic\n")
+                   .environment->host.kernel);
+}
+
 }  // namespace
 }  // namespace gpuwarden::capture

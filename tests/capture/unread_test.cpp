@@ -2,6 +2,7 @@
 // What is said of files in which nothing was recognised.
 #include "capture/unread.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gpuwarden/capture/capture.hpp"
@@ -35,6 +36,12 @@ TEST(Unread, StandsInTheErrorOfTheReader) {
   ASSERT_FALSE(capture.has_value());
   EXPECT_EQ(capture.error().message, "empty.txt: it is empty");
   EXPECT_TRUE(capture.error().hint.contains("nvidia-smi"));
+}
+
+TEST(Unread, ALogWhoseTimesAreBracketedIsNoJson) {
+  EXPECT_THAT(describe_unread("[2025-10-20 07:33:15] server_args=ServerArgs(tp_size=2)\n"),
+              ::testing::HasSubstr("a line"));
+  EXPECT_THAT(describe_unread("[{\"gpu\": 0}, {\n"), ::testing::HasSubstr("JSON"));
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ constexpr auto kReported = std::to_array<Case>({
     {"reported-cpu-build", [](Snapshot& m) { quote(m, "no_cuda_build", ""); }, quote_another, "without (line 12)"},
     {"reported-not-available", [](Snapshot& m) { quote(m, "cuda_not_available", ""); }, quote_another,
      "sees no GPU: torch.cuda.is_available() is False (line 12)"},
+    {"reported-framework-without-gpu", [](Snapshot& m) { quote(m, "jax_sees_no_gpu", ""); }, quote_another,
+     "JAX sees no GPU: its only device is the CPU (line 12)"},
+    {"reported-ollama-on-cpu", [](Snapshot& m) { quote(m, "ollama_on_cpu", ""); }, quote_another,
+     "ollama found no GPU that it can use"},
     {"reported-glibc-too-old", [](Snapshot& m) { quote(m, "glibc_missing", "2.32"); }, quote_another, "glibc 2.32"},
     {"reported-libstdcxx-too-old", [](Snapshot& m) { quote(m, "glibcxx_missing", "3.4.32"); }, quote_another,
      "of GCC 13.2 (GLIBCXX_3.4.32)"},
@@ -282,6 +286,19 @@ TEST(ReportedChecks, WhoAsksForCudaInVainIsToldByTheBuildThatAnswered) {
   for (const char* version : {"2.4.1", "2.6.0a0+ecf3bae40a.nv25.01", "2.6.0+rocm6.2", "2.6.0+cu124"})
     EXPECT_THAT(told(version), ::testing::HasSubstr("sees no GPU")) << version;
   EXPECT_THAT(told("2.6.0+xpu"), ::testing::Not(::testing::HasSubstr("is_available")));
+}
+
+TEST(ReportedChecks, TensorFlowHasNoGpuOnWindowsItself) {
+  Snapshot machine;
+  machine.environment.emplace();
+  machine = told_of(std::move(machine));
+  quote(machine, "tensorflow_sees_no_gpu", "");
+  facts::PythonEnvironment& python = software(machine).pythons.emplace_back();
+  python.packages.push_back({"tensorflow", "2.16.1", ""});
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("pip install 'tensorflow[and-cuda]==2.16.1'"));
+  software(machine).host.distribution = "windows";
+  EXPECT_THAT(titles_of(machine), ::testing::HasSubstr("has no GPU support on Windows itself"));
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("wsl --install"));
 }
 
 }  // namespace
