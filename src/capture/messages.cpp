@@ -27,7 +27,7 @@ constexpr auto kMessages = std::to_array<Message>({
     // source: pytorch/pytorch#182250, torch/cuda/__init__.py _warn_unsupported_code
     {"arch_not_supported", "which is of compute capability (CC) ", "Found GPU", "compute capability (CC) ",
      Take::number},
-    {"arch_not_supported", "which is of cuda capability ", "Found GPU", "cuda capability ", Take::number},
+    {"arch_not_supported", "PyTorch no longer supports this GPU because it is too old", "", "", Take::nothing},
     // source: pytorch/vision#9174 and its like
     {"torchvision_operator", "operator torchvision::", "does not exist", "operator ", Take::nothing},
     {"driver_too_old", "The NVIDIA driver on your system is too old", "", "found version ", Take::number},

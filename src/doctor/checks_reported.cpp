@@ -106,7 +106,7 @@ void arch_message(const Subject& subject, Report& report) {
     }
     const bool capability = message->value.contains('.');
     report.say(fmt::format("PyTorch says that it has no code for {}{}{}", capability ? "compute capability " : "",
-                           message->value, at_line(*message)),
+                           message->value.empty() ? "this GPU" : message->value, at_line(*message)),
                {std::move(step)});
   }
 }

@@ -321,6 +321,19 @@ TEST(ProgramReport, WhatOneProgramTellsOfAGpuIsNotGivenToAnothers) {
   EXPECT_FALSE(libraries.gpus[0].gpu.compute_capability);
 }
 
+TEST(ProgramReport, OnlyAGpuThatPyTorchCallsTooOldIsNotServed) {
+  const auto told = [](const char* behind) {
+    return snapshot_of("    Found GPU0 NVIDIA GB10 which is of cuda capability 12.1.\n" + std::string(behind));
+  };
+  EXPECT_THAT(
+      told("    Minimum and Maximum cuda capability supported by this version of PyTorch is\n    (8.0) - (12.0)\n")
+          .environment->messages,
+      IsEmpty());
+  const auto old = told("    PyTorch no longer supports this GPU because it is too old.\n");
+  ASSERT_EQ(old.environment->messages.size(), 1U);
+  EXPECT_EQ(old.environment->messages[0].kind, "arch_not_supported");
+}
+
 TEST(ProgramReport, SentencesAboutGpusAreNoGpus) {
   for (const char* text :
        {"Minimum requirements\nGPU: NVIDIA GeForce GTX 970\n", "GPU: NVIDIA driver not found\n",

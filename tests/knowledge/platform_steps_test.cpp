@@ -98,6 +98,14 @@ TEST(PlatformSteps, WindowsSetsVariablesInItsOwnShell) {
       ElementsAre("$env:A='-DX=ON'", "$env:A='-D X'; $env:B='2'   # why", "Remove-Item Env:CUDA_VISIBLE_DEVICES"));
 }
 
+TEST(PlatformSteps, WhatAClusterGrantsIsNotAskedOfADesktop) {
+  const std::vector<std::string> steps{
+      "Check that the machine was given a GPU at all (Slurm: --gres=gpu:1; Kubernetes: a limit of nvidia.com/gpu).",
+      "nvidia-smi -L"};
+  EXPECT_EQ(steps_on(Platform::windows, steps)[0], "nvidia-smi   # does it show the GPU?");
+  EXPECT_EQ(steps_on(Platform::linux_own, steps), steps);
+}
+
 TEST(PlatformSteps, NoStepOfACauseOrRuleAsksForLinuxsDriverElsewhere) {
   const auto expect = [](std::string_view id, std::span<const std::string_view> texts) {
     const std::vector<std::string> steps(texts.begin(), texts.end());
