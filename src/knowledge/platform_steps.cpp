@@ -42,7 +42,7 @@ constexpr auto kCounterparts = std::to_array<Counterpart>({
      "nvidia-smi -L   # and Device Manager: does Windows see the GPU?"},
     {"/dev/nvidia*", "ls -l /dev/dxg   # the GPU's file in WSL", ""},
     {"--gpu-reset|nvidia-smi -r", "restart Windows: it resets the GPU", "restart Windows: it resets the GPU"},
-    {"Slurm|Kubernetes", "nvidia-smi   # does it show the GPU?", "nvidia-smi   # does it show the GPU?"},
+    {"Slurm: --gres=gpu:1", "nvidia-smi   # does it show the GPU?", "nvidia-smi   # does it show the GPU?"},
     {"sudo reboot", "wsl --shutdown   # in PowerShell; where that does not help restart Windows", "restart Windows"},
 });
 
