@@ -29,7 +29,7 @@ std::uint64_t layers_of(const TowerSizes& sizes) {
   const std::uint64_t h = sizes.hidden;
   const std::uint64_t attention = affine(h, 3 * h) + affine(h, h);
   const std::uint64_t mlp = affine(h, sizes.intermediate) + affine(sizes.intermediate, h);
-  return sizes.layers * (2 * 2 * h + attention + mlp);
+  return sizes.layers * (4 * h + attention + mlp);
 }
 
 std::uint64_t embedding_of(const TowerSizes& sizes) {
