@@ -62,7 +62,12 @@ std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment
     return fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStartedPage);
   const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver, wheel_machine(subject));
   if (wheel == nullptr) return no_wheel(subject, architectures);
-  return pip_install_torch(python, to_string(wheel->torch), wheel->build);
+  std::string command = pip_install_torch(python, to_string(wheel->torch), wheel->build);
+  // Made for one PyTorch: named beside it, pip takes the releases that go with it.
+  for (const char* companion : {"torchvision", "torchaudio"}) {
+    if (facts::find_package(python, companion) != nullptr) command += fmt::format(" {}", companion);
+  }
+  return command;
 }
 
 std::string fitting_torch(const Subject& subject) {

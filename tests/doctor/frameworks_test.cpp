@@ -206,5 +206,14 @@ TEST(FrameworkChecks, NoWheelIsRuledOutForAnArchitectureThatIsNotKnown) {
   EXPECT_FALSE(fixes.contains("no PyTorch wheel fits")) << fixes;
 }
 
+TEST(FrameworkChecks, AnotherPyTorchBringsWhatIsMadeForIt) {
+  facts::Snapshot machine = healthy_machine();
+  use_torch_for_cpu(machine);
+  EXPECT_THAT(fixes_of(machine), ::testing::ContainsRegex("install torch==[0-9.]+ --index-url [^ ]+ torchvision"));
+  auto& packages = software(machine).pythons.front().packages;
+  std::erase_if(packages, [](const facts::PythonPackage& one) { return one.name == "torchvision"; });
+  EXPECT_THAT(fixes_of(machine), ::testing::Not(::testing::HasSubstr("torchvision")));
+}
+
 }  // namespace
 }  // namespace gpuwarden::testing
