@@ -5,6 +5,7 @@
 namespace gpuwarden {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Program;
@@ -52,6 +53,61 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   expect_error({"plan", "./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}, 2,
                "does not say how many bits");
   expect_error({"plan", "vllm", "serve", "--gpus", "l4"}, 2, "no model is given");
+}
+
+TEST_F(PlanLines, AQuotedLineIsReadAsItsWords) {
+  const auto own = plan({"--gpus", "t4", "vllm", "serve", "Qwen/Qwen3-4B", "--max-model-len", "8192"});
+  EXPECT_EQ(own["serving"]["engine"], "vllm");
+  EXPECT_EQ(plan({"--gpus", "t4", "vllm serve Qwen/Qwen3-4B --max-model-len 8192"}), own);
+  EXPECT_EQ(plan({"vllm serve 'Qwen/Qwen3-4B' \\\n  --max-model-len 8192", "--gpus", "t4"}), own);
+  EXPECT_EQ(plan({"--json", "CUDA_VISIBLE_DEVICES=0 vllm serve Qwen/Qwen3-4B --max-model-len=8192", "--gpus", "t4"}),
+            own);
+  EXPECT_EQ(
+      plan({"python -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B-FP8 --tp 4", "--gpus", "4xh200"}),
+      plan({"Qwen/Qwen3-235B-A22B-FP8", "--task", "serve", "--engine", "sglang", "-tp", "4", "--gpus", "4xh200"}));
+  // A program's own line is the value of --program, and what starts no program is no line.
+  expect_error({"plan", "Qwen/Qwen3-4B --max-model-len 8192", "--gpus", "t4"}, 2, "a command line, not a model's name");
+  expect_error({"plan", "my nice Qwen3-4B", "--gpus", "t4"}, 2, "no model 'my nice Qwen3-4B' in the catalogue");
+  EXPECT_THAT(
+      run({"plan", "gpt2", "--gpus", "l4", "--emit", "torchrun", "--program", "python train.py"}).standard_output,
+      HasSubstr("'python train.py'"));
+}
+
+TEST_F(PlanLines, AContainersImageStandsForItsProgram) {
+  const auto own = plan({"vllm", "serve", "Qwen/Qwen3-4B", "--max-model-len", "8192", "--gpus", "t4"});
+  EXPECT_EQ(plan({"--gpus",
+                  "t4",
+                  "docker",
+                  "run",
+                  "--runtime",
+                  "nvidia",
+                  "--gpus",
+                  "all",
+                  "-v",
+                  "~/.cache:/root/.cache",
+                  "--env",
+                  "HF_TOKEN=x",
+                  "-p",
+                  "8000:8000",
+                  "--ipc=host",
+                  "vllm/vllm-openai:latest",
+                  "--model",
+                  "Qwen/Qwen3-4B",
+                  "--max-model-len",
+                  "8192"}),
+            own);
+  EXPECT_EQ(
+      plan({"--gpus", "t4", "sudo docker run --gpus all vllm/vllm-openai:v0.11.0 Qwen/Qwen3-4B --max-model-len 8192"}),
+      own);
+  EXPECT_EQ(plan({"docker", "run", "--gpus", "all", "--shm-size", "32g", "lmsysorg/sglang:latest", "python3", "-m",
+                  "sglang.launch_server", "--model-path", "Qwen/Qwen3-4B", "--gpus", "t4"}),
+            plan({"qwen3-4b", "--task", "serve", "--engine", "sglang", "--gpus", "t4"}));
+  EXPECT_EQ(
+      plan({"podman", "run", "ghcr.io/ggml-org/llama.cpp:server-cuda", "-m", "qwen3-4b", "-c", "8192", "--gpus", "t4"}),
+      plan({"llama-server", "-m", "qwen3-4b", "-c", "8192", "--gpus", "t4"}));
+  EXPECT_EQ(plan({"docker", "run", "--rm", "mine:1", "vllm", "serve", "Qwen/Qwen3-4B", "--max-model-len", "8192",
+                  "--gpus", "t4"}),
+            own);
 }
 
 TEST_F(PlanLines, ATrainersWholeCommandLineMayBePasted) {
@@ -117,7 +173,12 @@ TEST_F(PlanLines, WithoutALengthAnEnginesOwnIsPlanned) {
   EXPECT_THAT(text({"vllm", "serve", "phi-4-mini"}),
               HasSubstr("4096 tokens (without longrope's stretching; --max-model-len up to 131072)"));
   EXPECT_THAT(text({"vllm", "serve", "bloom-7b1"}),
-              HasSubstr("the model's window is not known: requests of 2048 tokens are assumed"));
+              AllOf(HasSubstr("the model's window is not known: requests of 2048 tokens are assumed"),
+                    HasSubstr("spare; with requests of 2048 tokens, as the model's\nwindow is not known")));
+  EXPECT_THAT(text({"vllm", "serve", "Qwen/Qwen3-4B-Instruct-2607"}),
+              AllOf(HasSubstr("the window of this release is not known: that of Qwen/Qwen3-4B is taken for it; "
+                              "--max-model-len says otherwise"),
+                    HasSubstr("1 x 40960 tokens"), Not(HasSubstr("beyond"))));
   expect_error({"plan", "gpt2", "--gpus", "l4", "--engine", "vllm"}, 2, "only a serving engine has it");
 }
 
