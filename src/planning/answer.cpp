@@ -243,7 +243,11 @@ Result<void> add_pool(PlanAnswer& answer) {
   answer.search.smallest_gpus = fewest_for_pool(answer, 1, false);
   answer.search.roomy_gpus = fewest_for_pool(answer, answer.search.smallest_gpus.value_or(1), true);
   const std::uint32_t sequence = answer.best().settings.sequence;
-  if (answer.fits && answer.pool->requests >= 1) return {};
+  if (answer.fits && answer.pool->requests >= 1) {
+    if (work.length == Length::assumed)
+      answer.search.reason += fmt::format("; with requests of {} tokens, as the model's window is not known", sequence);
+    return {};
+  }
   SearchRequest shared = request_of(answer);
   shared.gpus = answer.best().settings.parallel.gpus();
   const ServingBudget budget = budget_of(work, answer.request.gpus);
@@ -344,9 +348,13 @@ Result<void> check_spread(PlanRequest& request) {
 /// How long requests are where nobody says so, and why.
 void tell_length(PlanAnswer& answer) {
   const Workload& work = answer.request.work;
-  if (work.length == Length::given) return;
+  if (work.length == Length::given || work.length == Length::assumed) return;
   const EngineTraits& engine = traits_of(work.engine);
   const std::uint32_t window = usual_window(work.model, work.engine);
+  if (work.model.max_positions == 0)
+    answer.notes.push_back(
+        fmt::format("the window of this release is not known: that of {} is taken for it; {} says otherwise",
+                    printable(work.model.name), engine.length_option));
   // Of itself this engine does not shorten: it was told to.
   const bool automatic = work.length == Length::fitted && !engine.shortens;
   std::string note = automatic ? fmt::format("{} auto: {} takes the model's window, {} tokens", engine.length_option,

@@ -12,7 +12,8 @@ const EngineTraits& traits_of(Engine engine) { return *std::ranges::find(kEngine
 std::uint32_t usual_window(const ModelShape& model, Engine engine) {
   if (model.estimated) return 0;
   const bool unscaled = engine == Engine::vllm && model.unscaled_positions > 0;
-  return unscaled ? model.unscaled_positions : model.max_positions;
+  if (unscaled) return model.unscaled_positions;
+  return model.max_positions > 0 ? model.max_positions : model.kin_positions;
 }
 
 /// Source: vllm/engine/arg_utils.py, EngineArgs.get_batch_defaults, for `vllm serve`: GPUs of 70 GiB and more work on

@@ -60,7 +60,8 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
 
 const EngineTraits& traits_of(Engine engine);
 
-/// Tokens of a request that an engine takes where none are named; 0: the model's window is not known.
+/// Tokens of a request that an engine takes where none are named: the model's window, or that of the release
+/// whose shape it has; 0: neither is known.
 std::uint32_t usual_window(const ModelShape& model, Engine engine);
 
 struct BatchSizes {

@@ -342,6 +342,7 @@ void take_window(const Words& words, Workload& work) {
   if (work.settings.task != Task::serving || named) return;
   const std::uint32_t window = usual_window(work.model, work.engine);
   if (window == 0) {
+    work.length = Length::assumed;
     work.notes.push_back(
         fmt::format("the model's window is not known: requests of {} tokens are assumed; {} says otherwise",
                     work.settings.sequence, words.shown("sequence")));
