@@ -490,7 +490,7 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   GPUWARDEN_CHECK(read_word_count(words, "global-batch", 1U << 30U, global_batch));
   work.global_batch = global_batch;
   GPUWARDEN_TRY(const auto utilization, read_share(words, "utilization"));
-  work.serving_utilization = utilization.value_or(work.serving_utilization);
+  work.serving_utilization = utilization.value_or(traits_of(work.engine).share);
   GPUWARDEN_CHECK(read_word_count(words, "batched-tokens", 1U << 24U, work.batched_tokens));
   GPUWARDEN_CHECK(read_word_count(words, "max-requests", 1U << 16U, work.max_requests));
   return work;
