@@ -221,6 +221,51 @@ TEST_F(PlanLines, LengthsBeyondTheModelsContextAreTold) {
               HasSubstr("beyond the 131072 positions"));
 }
 
+TEST_F(PlanLines, LlamaCppMakesNoPool) {
+  const std::vector<std::string> line = {
+      "openai/gpt-oss-20b", "--gpus", "rtx4080", "--sequence", "8192", "--task", "serve", "--engine"};
+  const auto with = [&](const char* engine) {
+    std::vector<std::string> words = line;
+    words.emplace_back(engine);
+    return words;
+  };
+  const auto llama = plan(with("llama.cpp"));
+  EXPECT_NE(llama["verdict"], "does_not_fit");
+  EXPECT_EQ(llama["smallest_gpus"], 1);
+  EXPECT_GT(llama["serving"]["requests"], 1.0);
+  std::vector<std::string> words = with("llama.cpp");
+  words.insert(words.begin(), "plan");
+  EXPECT_THAT(run(words).standard_output,
+              AllOf(HasSubstr("beside weights and compute buffer there is room for"), Not(HasSubstr("utilization"))));
+  // 1 GiB stays free where llama.cpp chooses the length itself.
+  const auto fitted = plan({"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve", "--engine", "llama.cpp"});
+  const auto given =
+      plan({"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve", "--engine", "llama.cpp", "-c", "4096"});
+  EXPECT_EQ(given["serving"]["cache_bytes"].get<std::int64_t>() - fitted["serving"]["cache_bytes"].get<std::int64_t>(),
+            std::int64_t{1} << 30U);
+}
+
+TEST_F(PlanLines, NoStrategyFitsWhereNotOneRequestDoes) {
+  const auto answer = plan({"vllm", "serve", "gpt-oss-120b", "--gpus", "h100"});
+  EXPECT_EQ(answer["verdict"], "does_not_fit");
+  EXPECT_EQ(answer["strategies"][0]["verdict"], "does_not_fit");
+  EXPECT_EQ(answer["strategies"][0]["largest_micro_batch"], 0);
+}
+
+TEST_F(PlanLines, GpusOfSeveralKindsAreNotPlannedTogether) {
+  expect_error({"plan", "qwen3-8b", "--gpus", "4xrtx5090,2xrtx3090"}, 2,
+               "GPUs of several kinds are not planned together");
+  expect_error({"plan", "qwen3-8b", "--gpus", "h100:4 + a100:2"}, 2, "plan for each kind apart: h100:4");
+  expect_error({"plan", "qwen3-8b", "--gpus", "h100,80gb-nothing"}, 2, "no GPU model");
+}
+
+TEST_F(PlanLines, ASparksMemoryIsSharedWithItsSystem) {
+  const auto spark = plan({"qwen3-8b", "--gpus", "dgx-spark", "--task", "serve"});
+  EXPECT_NEAR(spark["gpus"]["usable_bytes"].get<double>() / (1 << 30U), 121.69, 0.01);
+  EXPECT_THAT(spark["notes"].dump(), HasSubstr("shares this memory with the CPU"));
+  EXPECT_THAT(plan({"qwen3-8b", "--gpus", "h100", "--task", "serve"})["notes"].dump(), Not(HasSubstr("shares")));
+}
+
 TEST_F(PlanLines, AMistralWithoutAWindowKeepsItsWholeCache) {
   const auto cache = [&](const char* name) {
     return plan({name, "--gpus", "h100", "--task", "serve", "--sequence", "32768"})["serving"];
