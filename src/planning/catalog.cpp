@@ -262,6 +262,27 @@ Found find_row(std::string_view name) {
   return {find_named_part(trim(name)), scattered_stem_of(trim(name)), true};
 }
 
+/// A tag of ollama's as a name of the catalogue, and why; empty where it is none: "qwen3:32b", "llama3.1:latest".
+/// Its tags of deepseek-r1 but the largest are the distilled models (ollama.com/library/deepseek-r1).
+std::string name_of_tag(std::string_view tag) {
+  constexpr std::pair<std::string_view, std::string_view> kTags[] = {
+      {"deepseek-r1:1.5b", "deepseek-r1-distill-qwen-1.5b"},
+      {"deepseek-r1:7b", "deepseek-r1-distill-qwen-7b"},
+      {"deepseek-r1:8b", "deepseek-r1-0528-qwen3-8b"},
+      {"deepseek-r1:14b", "deepseek-r1-distill-qwen-14b"},
+      {"deepseek-r1:32b", "deepseek-r1-distill-qwen-32b"},
+      {"deepseek-r1:70b", "deepseek-r1-distill-llama-70b"},
+      {"deepseek-r1:671b", "deepseek-r1"}};
+  const std::string text = to_lower(trim(tag));
+  const auto* const known = std::ranges::find(kTags, text, &std::pair<std::string_view, std::string_view>::first);
+  if (known != std::end(kTags)) return std::string(known->second);
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0 || text.size() > kLongestName) return "";
+  const std::string version = text.substr(colon + 1);
+  const std::string name = text.substr(0, colon);
+  return version == "latest" ? name : name + "-" + version;
+}
+
 /// Files of llama.cpp: which of many widths a repository's name alone does not say.
 bool names_gguf(std::string_view name) {
   constexpr std::string_view kWidths[] = {"gguf",  "exl2",  "exl3",  "-q2_k", "-q3_k", "-q4_k",
@@ -436,6 +457,14 @@ Result<ModelShape> find_model(std::string_view name) {
                 fmt::format("'{}': the name does not say how many bits its weights have",
                             printable(name.substr(0, kLongestName))),
                 "plan the model's own name with --quantization int8 or int4, the nearest widths");
+  if (const std::string own = name_of_tag(name); !own.empty() && find_row(own).row != nullptr) {
+    auto model = find_model(own);
+    if (model && !model->quantization && !own.ends_with("16"))
+      model->notes.push_back(
+          fmt::format("'{}': ollama stores most of its models in 4 bits (--quantization int4); here they are in 16",
+                      printable(name)));
+    return model;
+  }
   const Found found = find_row(name);
   const CatalogModel* const row = found.row;
   if (row == nullptr)

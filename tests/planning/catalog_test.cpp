@@ -183,6 +183,30 @@ TEST(Catalog, ACheckpointHasTheWindowThatAWordOfItsNameSays) {
   EXPECT_EQ(window("01-ai/Yi-1.5-34B-Chat"), 4096U);
 }
 
+TEST(Catalog, ATagOfOllamasIsReadAsANameAndASize) {
+  const std::pair<const char*, const char*> cases[] = {{"deepseek-r1:32b", "Qwen/Qwen2.5-32B"},
+                                                       {"deepseek-r1:70b", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"},
+                                                       {"qwen3:32b", "Qwen/Qwen3-32B"},
+                                                       {"llama3.1:8b", "meta-llama/Llama-3.1-8B"},
+                                                       {"llama3.3:70b", "meta-llama/Llama-3.1-70B"},
+                                                       {"gemma3:27b", "google/gemma-3-27b-it"},
+                                                       {"Qwen3:30b-a3b", "Qwen/Qwen3-30B-A3B"},
+                                                       {"phi4:latest", "microsoft/phi-4"}};
+  for (const auto& [tag, known] : cases) {
+    const auto model = find_model(tag);
+    ASSERT_TRUE(model) << tag << ": " << model.error().message;
+    EXPECT_EQ(model->name, known);
+    EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("ollama stores most of its models in 4 bits")));
+  }
+  for (const char* tag : {"gpt-oss:20b", "qwen3:32b-fp16"}) {
+    const auto model = find_model(tag);
+    ASSERT_TRUE(model) << tag << ": " << model.error().message;
+    EXPECT_THAT(model->notes, ::testing::Not(::testing::Contains(::testing::HasSubstr("ollama")))) << tag;
+  }
+  EXPECT_FALSE(find_model("qwen3:33b"));
+  EXPECT_FALSE(find_model(":32b"));
+}
+
 TEST(Catalog, ARepositorysNameIsAnsweredWithItsConfigsPlace) {
   const auto hint = [](const char* name) { return find_model(name).error().hint; };
   EXPECT_THAT(hint("acme/Secret-9X"), ::testing::HasSubstr("https://huggingface.co/acme/Secret-9X/tree/main"));
