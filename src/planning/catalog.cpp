@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -262,27 +263,6 @@ Found find_row(std::string_view name) {
   return {find_named_part(trim(name)), scattered_stem_of(trim(name)), true};
 }
 
-/// A tag of ollama's as a name of the catalogue, and why; empty where it is none: "qwen3:32b", "llama3.1:latest".
-/// Its tags of deepseek-r1 but the largest are the distilled models (ollama.com/library/deepseek-r1).
-std::string name_of_tag(std::string_view tag) {
-  constexpr std::pair<std::string_view, std::string_view> kTags[] = {
-      {"deepseek-r1:1.5b", "deepseek-r1-distill-qwen-1.5b"},
-      {"deepseek-r1:7b", "deepseek-r1-distill-qwen-7b"},
-      {"deepseek-r1:8b", "deepseek-r1-0528-qwen3-8b"},
-      {"deepseek-r1:14b", "deepseek-r1-distill-qwen-14b"},
-      {"deepseek-r1:32b", "deepseek-r1-distill-qwen-32b"},
-      {"deepseek-r1:70b", "deepseek-r1-distill-llama-70b"},
-      {"deepseek-r1:671b", "deepseek-r1"}};
-  const std::string text = to_lower(trim(tag));
-  const auto* const known = std::ranges::find(kTags, text, &std::pair<std::string_view, std::string_view>::first);
-  if (known != std::end(kTags)) return std::string(known->second);
-  const std::size_t colon = text.find(':');
-  if (colon == std::string::npos || colon == 0 || text.size() > kLongestName) return "";
-  const std::string version = text.substr(colon + 1);
-  const std::string name = text.substr(0, colon);
-  return version == "latest" ? name : name + "-" + version;
-}
-
 /// Files of llama.cpp: which of many widths a repository's name alone does not say.
 bool names_gguf(std::string_view name) {
   constexpr std::string_view kWidths[] = {"gguf",  "exl2",  "exl3",  "-q2_k", "-q3_k", "-q4_k",
@@ -441,8 +421,22 @@ std::string where_its_config_is(std::string_view name) {
 
 /// "vllm serve a/b --tp 2" in one word: its options would be lost.
 bool is_command_line(std::string_view name) {
-  return std::ranges::any_of(split_words(name) | std::views::drop(1),
+  const std::string_view publisher = trim(name).substr(0, trim(name).rfind('/'));
+  return (publisher.size() < trim(name).size() && split_words(publisher).size() > 1) ||
+         std::ranges::any_of(split_words(name) | std::views::drop(1),
                              [](std::string_view word) { return word.starts_with('-') && word.size() > 1; });
+}
+
+/// The model whose published weights llama.cpp's files keep as they are, mxfp4's: "ggml-org/gpt-oss-20b-GGUF".
+std::optional<ModelShape> kept_in_gguf(std::string_view name) {
+  constexpr std::size_t kEnding = std::string_view("-gguf").size();
+  const std::string text = to_lower(trim(name));
+  if (!text.ends_with("-gguf") && !text.ends_with(".gguf")) return {};
+  const std::string own = text.substr(0, text.size() - kEnding);
+  if (names_gguf(own) || find_row(own).row == nullptr) return {};
+  auto model = find_model(own);
+  if (!model || model->quantization != "mxfp4") return {};
+  return *std::move(model);
 }
 
 }  // namespace
@@ -452,6 +446,7 @@ Result<ModelShape> find_model(std::string_view name) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}': a command line, not a model's name", printable(name.substr(0, kLongestName))),
                 "write its words without quotes around them");
+  if (auto kept = kept_in_gguf(name)) return *std::move(kept);
   if (names_gguf(name))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}': the name does not say how many bits its weights have",

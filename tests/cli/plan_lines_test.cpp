@@ -65,6 +65,8 @@ TEST_F(PlanLines, AQuotedLineIsReadAsItsWords) {
   EXPECT_EQ(
       plan({"python -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B-FP8 --tp 4", "--gpus", "4xh200"}),
       plan({"Qwen/Qwen3-235B-A22B-FP8", "--task", "serve", "--engine", "sglang", "-tp", "4", "--gpus", "4xh200"}));
+  EXPECT_EQ(plan({"cd models && vllm serve Qwen/Qwen3-4B --max-model-len 8192", "--gpus", "t4"}), own);
+  expect_error({"plan", "vllm serve 'Qwen/Qwen3-4B", "--gpus", "t4"}, 2, "a command line, not a model's name");
   // A program's own line is the value of --program, and what starts no program is no line.
   expect_error({"plan", "Qwen/Qwen3-4B --max-model-len 8192", "--gpus", "t4"}, 2, "a command line, not a model's name");
   expect_error({"plan", "my nice Qwen3-4B", "--gpus", "t4"}, 2, "no model 'my nice Qwen3-4B' in the catalogue");
@@ -237,6 +239,7 @@ TEST_F(PlanLines, LlamaCppMakesNoPool) {
   words.insert(words.begin(), "plan");
   EXPECT_THAT(run(words).standard_output,
               AllOf(HasSubstr("beside weights and compute buffer there is room for"), Not(HasSubstr("utilization"))));
+  EXPECT_EQ(plan({"llama-server", "-hf", "openai/gpt-oss-20b-GGUF", "-c", "8192", "--gpus", "rtx4080"}), llama);
   // 1 GiB stays free where llama.cpp chooses the length itself.
   const auto fitted = plan({"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve", "--engine", "llama.cpp"});
   const auto given =

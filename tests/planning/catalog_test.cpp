@@ -207,6 +207,16 @@ TEST(Catalog, ATagOfOllamasIsReadAsANameAndASize) {
   EXPECT_FALSE(find_model(":32b"));
 }
 
+TEST(Catalog, FilesOfLlamaCppKeepWhatWasPublishedInMxfp4) {
+  for (const char* name : {"ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf", "unsloth/gpt-oss-120b-GGUF"}) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->quantization, "mxfp4") << name;
+  }
+  for (const char* name : {"Qwen/Qwen3-8B-GGUF", "gpt-oss-20b-Q4_K_M.gguf", "unsloth/DeepSeek-R1-GGUF", "-GGUF"})
+    EXPECT_FALSE(find_model(name)) << name;
+}
+
 TEST(Catalog, ARepositorysNameIsAnsweredWithItsConfigsPlace) {
   const auto hint = [](const char* name) { return find_model(name).error().hint; };
   EXPECT_THAT(hint("acme/Secret-9X"), ::testing::HasSubstr("https://huggingface.co/acme/Secret-9X/tree/main"));

@@ -134,6 +134,8 @@ std::vector<std::string> words_of_quoted_line(const std::string& word) {
   if (word.find_first_of(" \t\n") == std::string::npos) return {};
   auto words = split_shell_words(word);
   if (!words) return {};
+  // "cd models && vllm serve ..."
+  words->erase(words->begin(), std::find(words->rbegin(), words->rend(), "&&").base());
   const auto first = std::ranges::find_if_not(
       *words, [](const std::string& one) { return is_assignment(one) || one == "env" || one == "$"; });
   const bool line = first != words->end() && std::next(first) != words->end() &&
