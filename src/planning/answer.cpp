@@ -32,11 +32,18 @@ SearchRequest request_of(const PlanAnswer& answer) {
 }
 
 ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
+  // Source: llama.cpp common/arg.cpp, --fit-target: 1024 MiB stay free on each GPU.
+  constexpr std::uint64_t kLeftByFitting = 1ULL << 30U;
   const BatchSizes usual = usual_batch(work.engine, gpus);
-  return {.gpu = {gpus.usable},
-          .utilization = work.serving_utilization,
-          .batched_tokens = work.batched_tokens > 0 ? work.batched_tokens : usual.tokens,
-          .requests = work.max_requests > 0 ? work.max_requests : usual.requests};
+  ServingBudget budget{.gpu = {gpus.usable},
+                       .utilization = work.serving_utilization,
+                       .batched_tokens = work.batched_tokens > 0 ? work.batched_tokens : usual.tokens,
+                       .requests = work.max_requests > 0 ? work.max_requests : usual.requests};
+  if (work.engine != Engine::llama_cpp) return budget;
+  budget.pools = false;
+  budget.activations = compute_buffer(work.model, budget.batched_tokens);
+  if (work.length == Length::fitted) budget.outside = Bytes(budget.outside.value + kLeftByFitting);
+  return budget;
 }
 
 /// The work with requests as long as its engine lets them be on these GPUs.
@@ -234,25 +241,39 @@ void add_longest(PlanAnswer& answer, std::uint32_t longest) {
                                       traits_of(answer.request.work.engine).length_option, longest);
 }
 
+/// Weights and a request may fit into a GPU, and no request into what the engine takes of it.
+void refuse_without_a_request(PlanAnswer& answer, const ServingBudget& budget) {
+  for (Candidate& one : answer.search.candidates) {
+    const auto pool = serving_pool(answer.figures, one.settings, budget);
+    if (pool && pool->requests >= 1) continue;
+    one.fit = Fit::does_not_fit;
+    one.largest_micro_batch = 0;
+  }
+}
+
 Result<void> add_pool(PlanAnswer& answer) {
   const Workload& work = answer.request.work;
   if (work.settings.task != Task::serving) return {};
-  GPUWARDEN_TRY(answer.pool,
-                serving_pool(answer.figures, answer.best().settings, budget_of(work, answer.request.gpus)));
+  const ServingBudget budget = budget_of(work, answer.request.gpus);
+  GPUWARDEN_TRY(answer.pool, serving_pool(answer.figures, answer.best().settings, budget));
   // The search counted what weights need, not what an engine's share of the memory leaves for a request.
   answer.search.smallest_gpus = fewest_for_pool(answer, 1, false);
   answer.search.roomy_gpus = fewest_for_pool(answer, answer.search.smallest_gpus.value_or(1), true);
   const std::uint32_t sequence = answer.best().settings.sequence;
-  if (answer.fits && answer.pool->requests >= 1) return {};
+  if (answer.fits && answer.pool->requests >= 1) {
+    if (work.length == Length::assumed)
+      answer.search.reason += fmt::format("; with requests of {} tokens, as the model's window is not known", sequence);
+    return {};
+  }
   SearchRequest shared = request_of(answer);
   shared.gpus = answer.best().settings.parallel.gpus();
-  const ServingBudget budget = budget_of(work, answer.request.gpus);
   const std::uint32_t longest = longest_request(answer.figures, shared, budget);
   answer.search.changes = pool_changes(answer.figures, shared, budget, longest, answer.search.smallest_gpus);
   if (answer.fits)
     answer.search.reason =
         fmt::format("the KV cache holds {} tokens: not one request of {}", answer.pool->tokens, sequence);
   answer.fits = false;
+  refuse_without_a_request(answer, budget);
   add_longest(answer, longest);
   return {};
 }
@@ -317,6 +338,16 @@ void note_types(PlanAnswer& answer) {
         "{} has no 8-bit floating point: an fp8 KV cache is converted as it is read, if the engine brings that", name));
 }
 
+/// Source: vllm-project/recipes#632 (its default share does not start), logs of vLLM's start in public issues:
+/// 101.3 GiB free (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks#47) to 115 of 121.69.
+void note_shared_memory(PlanAnswer& answer) {
+  if (answer.request.gpus.name != "NVIDIA GB10") return;
+  answer.notes.emplace_back(
+      "NVIDIA GB10 shares this memory with the CPU: what the system, programs and files in its page cache hold is "
+      "missing here; of 121.69 GiB, 101 to 115 are seen free when engines start (vLLM: --gpu-memory-utilization 0.8 "
+      "to 0.85)");
+}
+
 /// Heads that cannot be shared are the fault of the degree, not of the number of GPUs.
 Result<void> check_heads(const PlanRequest& request) {
   const std::uint32_t heads = request.work.model.heads;
@@ -344,9 +375,13 @@ Result<void> check_spread(PlanRequest& request) {
 /// How long requests are where nobody says so, and why.
 void tell_length(PlanAnswer& answer) {
   const Workload& work = answer.request.work;
-  if (work.length == Length::given) return;
+  if (work.length == Length::given || work.length == Length::assumed) return;
   const EngineTraits& engine = traits_of(work.engine);
   const std::uint32_t window = usual_window(work.model, work.engine);
+  if (work.model.max_positions == 0)
+    answer.notes.push_back(
+        fmt::format("the window of this release is not known: that of {} is taken for it; {} says otherwise",
+                    printable(work.model.name), engine.length_option));
   // Of itself this engine does not shorten: it was told to.
   const bool automatic = work.length == Length::fitted && !engine.shortens;
   std::string note = automatic ? fmt::format("{} auto: {} takes the model's window, {} tokens", engine.length_option,
@@ -411,7 +446,7 @@ std::optional<Candidate> best_strategy(const ModelFigures& figures, const Worklo
 Bytes needed_free(const Workload& work, const Candidate& candidate, Bytes usable) {
   constexpr double kMost = 1e18;  // more than any GPU has, and less than Bytes hold
   const Bytes expected(static_cast<std::uint64_t>(std::min(kMost, candidate.estimate.expected())));
-  if (work.settings.task != Task::serving) return expected;
+  if (work.settings.task != Task::serving || work.engine == Engine::llama_cpp) return expected;
   const double share = work.serving_utilization * static_cast<double>(usable.value);
   return std::max(expected, Bytes(static_cast<std::uint64_t>(share)));
 }
@@ -430,6 +465,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   tell_length(answer);
   tell_usual_sharding(answer);
   note_types(answer);
+  note_shared_memory(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));
   rest_changes_on_measured(answer);

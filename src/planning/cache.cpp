@@ -47,13 +47,22 @@ LayoutShares layout_shares(Quantization quantization) {
 
 /// What mxfp4's experts gain where they are padded to whole tiles of 256 in both directions, as vLLM's mxfp4 layers do,
 /// which run gpt-oss's 2880 as 3072.
-double padding_bytes(const ModelFigures& model, const Settings& settings) {
-  if (settings.quantization != Quantization::mxfp4) return 0;
+double padding_bytes(const ModelFigures& model, const Settings& settings, const ServingBudget& budget) {
+  if (settings.quantization != Quantization::mxfp4 || !budget.pools) return 0;
   constexpr double kTile = 256;
   const auto padded = [](double width) { return width > 0 ? std::ceil(width / kTile) * kTile / width : 1; };
   const double growth = padded(model.shape.hidden) * padded(model.shape.experts.intermediate) - 1;
   const double each = frozen_bytes(frozen_format(model.shape, settings.quantization), 2);
   return growth * each * local_parameters(model, settings).experts;
+}
+
+/// What llama.cpp leaves to the CPU: its input layer, unless that is its output as well. Source: llama.cpp
+/// src/llama-model.cpp, load_tensors ("always keep it on the CPU"). Of several stages only one has it.
+double embedding_on_host(const ModelFigures& model, const Settings& settings, const ServingBudget& budget) {
+  constexpr double kBytes = 2;
+  const ModelShape& shape = model.shape;
+  if (budget.pools || shape.tied_embeddings || settings.parallel.pipeline > 1) return 0;
+  return kBytes * shape.vocab * shape.hidden / settings.parallel.tensor;
 }
 
 /// Towers that tensor parallelism does not divide.
@@ -75,10 +84,11 @@ void add_ends(const ModelFigures& model, const Settings& settings, const Serving
   const bool measured = budget.activations.value > 0;
   const bool mxfp4 = settings.quantization == Quantization::mxfp4;
   const Figures& f = figures();
-  const double outside_most =
-      std::max(pool.outside, settings.parallel.gpus() > 1 ? f.serving_outside_ranks_most : f.serving_outside_most);
+  const double outside_of_pools = settings.parallel.gpus() > 1 ? f.serving_outside_ranks_most : f.serving_outside_most;
+  // Without a pool it is the CUDA context alone.
+  const double outside_most = std::max(pool.outside, budget.pools ? outside_of_pools : f.cuda_context);
   const double outside_least = std::min(pool.outside, f.serving_outside_least);
-  const double padding = padding_bytes(model, settings);
+  const double padding = padding_bytes(model, settings, budget);
   const LayoutShares shares = layout_shares(settings.quantization);
   const double plain = pool.weights - padding / 2;
   pool.weights_low = plain * shares.least;
@@ -113,7 +123,8 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   add_generation_moment(model, alone, weights);
   ServingPool pool;
   // How much of the padding an engine has differs by kernel: half of it is expected.
-  pool.weights = weights.peak_moment().at(Use::weights) + padding_bytes(model, alone) / 2;
+  pool.weights = weights.peak_moment().at(Use::weights) + padding_bytes(model, alone, budget) / 2 -
+                 embedding_on_host(model, alone, budget);
   pool.activations = budget.activations.value > 0 ? static_cast<double>(budget.activations.value)
                                                   : profiled_activations(model, settings, budget);
   if (budget.activations.value == 0 && settings.quantization == Quantization::mxfp4)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -257,6 +258,8 @@ Found find_row(std::string_view name) {
     return scattered_stem_of(known).name == stem.name && !has_other_size(lower, known);
   });
   if (row != nullptr) return {row, std::move(stem)};
+  // Of a sentence no part is a name.
+  if (trim(name).contains(' ')) return {};
   return {find_named_part(trim(name)), scattered_stem_of(trim(name)), true};
 }
 
@@ -281,12 +284,13 @@ std::vector<std::string_view> numbers_in(std::string_view name) {
   return numbers;
 }
 
-/// An alias of another release or date: "DeepSeek-V3.1" of DeepSeek-V3, "Devstral-Small-2507" of -2505.
+/// An alias of another release or date: "DeepSeek-V3.1" of DeepSeek-V3, "Devstral-Small-2507" of -2505. A size is none:
+/// "mistral-nemo-12b".
 bool has_other_numbers(std::string_view asked, std::string_view known) {
   const auto own = numbers_in(known);
   const auto is_other = [&](std::string_view number) { return std::ranges::find(own, number) == own.end(); };
   return std::ranges::any_of(words_in(asked), [&](std::string_view word) {
-    return ending_of(word) == nullptr && std::ranges::any_of(numbers_in(word), is_other);
+    return ending_of(word) == nullptr && size_in(word).empty() && std::ranges::any_of(numbers_in(word), is_other);
   });
 }
 
@@ -307,7 +311,8 @@ void apply_stem(const Found& found, std::string_view asked, ModelShape& model) {
   const Stem& stem = found.stem;
   const bool other_release = stem.dated || (!found.in_part && has_other_numbers(asked, model.name));
   // Another release has often another context (Qwen3's of 2507 have 262,144 positions, not 40,960).
-  if (other_release && model.positions == Positions::rotary) model.max_positions = 0;
+  if (other_release && model.positions == Positions::rotary)
+    model.kin_positions = std::exchange(model.max_positions, 0U);
   if (stem.bits == kWhole) {
     unpack(asked, model);
   } else if (stem.bits > 0) {
@@ -325,18 +330,23 @@ void apply_stem(const Found& found, std::string_view asked, ModelShape& model) {
 }
 
 /// Checkpoints of one shape with windows of their own, by words of their names: "Qwen2.5-7B-Instruct" has 32,768
-/// positions, where the base model has 131,072. Of several words the least holds.
+/// positions, where the base model has 131,072. Of several words the least holds. How another release was trained says
+/// nothing of its window, its date and its number do.
 void apply_words(const CatalogModel& row, std::string_view asked, ModelShape& model) {
   const auto config = nlohmann::json::parse(row.config, nullptr, false);
-  if (!config.is_object() || !config.contains("positions_of") || model.max_positions == 0) return;
+  if (!config.is_object() || !config.contains("positions_of") || (model.max_positions == 0 && model.kin_positions == 0))
+    return;
   std::uint32_t least = 0;
   for (const auto& [word, positions] : config["positions_of"].items()) {
+    if (model.kin_positions > 0 && ending_of(word) != nullptr) continue;
     const bool named =
         std::ranges::any_of(words_in(asked), [&](std::string_view one) { return to_lower(one) == word; });
     const auto count = positions.get<std::uint32_t>();
     if (named && (least == 0 || count < least)) least = count;
   }
-  if (least > 0) model.max_positions = least;
+  if (least == 0) return;
+  model.max_positions = least;
+  model.kin_positions = 0;
 }
 
 /// Letters to insert, delete or change (Levenshtein) between two short texts.
@@ -409,14 +419,47 @@ std::string where_its_config_is(std::string_view name) {
       trim(name));
 }
 
+/// "vllm serve a/b --tp 2" in one word: its options would be lost.
+bool is_command_line(std::string_view name) {
+  const std::string_view publisher = trim(name).substr(0, trim(name).rfind('/'));
+  return (publisher.size() < trim(name).size() && split_words(publisher).size() > 1) ||
+         std::ranges::any_of(split_words(name) | std::views::drop(1),
+                             [](std::string_view word) { return word.starts_with('-') && word.size() > 1; });
+}
+
+/// The model whose published weights llama.cpp's files keep as they are, mxfp4's: "ggml-org/gpt-oss-20b-GGUF".
+std::optional<ModelShape> kept_in_gguf(std::string_view name) {
+  constexpr std::size_t kEnding = std::string_view("-gguf").size();
+  const std::string text = to_lower(trim(name));
+  if (!text.ends_with("-gguf") && !text.ends_with(".gguf")) return {};
+  const std::string own = text.substr(0, text.size() - kEnding);
+  if (names_gguf(own) || find_row(own).row == nullptr) return {};
+  auto model = find_model(own);
+  if (!model || model->quantization != "mxfp4") return {};
+  return *std::move(model);
+}
+
 }  // namespace
 
 Result<ModelShape> find_model(std::string_view name) {
+  if (is_command_line(name))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{}': a command line, not a model's name", printable(name.substr(0, kLongestName))),
+                "write its words without quotes around them");
+  if (auto kept = kept_in_gguf(name)) return *std::move(kept);
   if (names_gguf(name))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}': the name does not say how many bits its weights have",
                             printable(name.substr(0, kLongestName))),
                 "plan the model's own name with --quantization int8 or int4, the nearest widths");
+  if (const std::string own = name_of_tag(name); !own.empty() && find_row(own).row != nullptr) {
+    auto model = find_model(own);
+    if (model && !model->quantization && !own.ends_with("16"))
+      model->notes.push_back(
+          fmt::format("'{}': ollama stores most of its models in 4 bits (--quantization int4); here they are in 16",
+                      printable(name)));
+    return model;
+  }
   const Found found = find_row(name);
   const CatalogModel* const row = found.row;
   if (row == nullptr)

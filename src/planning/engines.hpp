@@ -19,6 +19,7 @@ struct EngineTraits {
   std::string_view length_option;  ///< that limits a request
   bool shortens;                   ///< starts where its pool cannot hold a request of the model's window
   std::uint32_t least;             ///< tokens to which it shortens at most
+  double share;                    ///< of the GPU's memory that it takes at most
   std::string_view source;
 };
 
@@ -31,6 +32,7 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
      .length_option = "--max-model-len",
      .shortens = false,
      .least = kEngineBlock,
+     .share = 0.9,
      .source = "vllm/config/model.py (_get_and_verify_max_len), vllm/v1/core/kv_cache_utils.py "
                "(_check_enough_kv_cache_memory raises a ValueError)"},
     {.engine = Engine::sglang,
@@ -39,6 +41,7 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
      .length_option = "--context-length",
      .shortens = true,
      .least = kEngineBlock,
+     .share = 0.9,
      .source = "sglang/srt/configs/model_config.py (_derive_context_length); sglang/srt/managers/tp_worker.py: "
                "max_req_len is the smaller of the context and the pool"},
     // -c 0 asks for the whole window. Before --fit (December 2025) -c was 4096 where it was left out.
@@ -48,6 +51,7 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
      .length_option = "-c",
      .shortens = true,
      .least = 4096,
+     .share = 1,
      .source = "llama.cpp common/arg.cpp (--ctx-size: 0 is the model's; --fit-ctx 4096), common/fit.cpp"},
     {.engine = Engine::tensorrt_llm,
      .word = "tensorrt-llm",
@@ -55,12 +59,14 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
      .length_option = "--max_seq_len",
      .shortens = true,
      .least = kEngineBlock,
+     .share = 0.9,
      .source = "tensorrt_llm/_torch/pyexecutor/_util.py: max_seq_len becomes what the KV cache manager can hold"},
 });
 
 const EngineTraits& traits_of(Engine engine);
 
-/// Tokens of a request that an engine takes where none are named; 0: the model's window is not known.
+/// Tokens of a request that an engine takes where none are named: the model's window, or that of the release
+/// whose shape it has; 0: neither is known.
 std::uint32_t usual_window(const ModelShape& model, Engine engine);
 
 struct BatchSizes {
@@ -69,5 +75,8 @@ struct BatchSizes {
 };
 /// What an engine works on at a time on such a GPU where nothing is named.
 BatchSizes usual_batch(Engine engine, const GpuGroup& gpus);
+
+/// llama.cpp's compute buffer where it works on so many tokens at a time (n_ubatch).
+Bytes compute_buffer(const ModelShape& model, std::uint32_t tokens);
 
 }  // namespace gpuwarden::planning

@@ -25,9 +25,13 @@ void count_sliding(ConfigFields& fields, ModelShape& model, std::uint32_t otherw
   model.sliding_layers = std::min(model.sliding_layers, model.layers);
 }
 
+constexpr std::string_view kPredictionLayers =
+    "the layers for multi-token prediction are not counted: engines load them only to draft (speculative decoding), "
+    "transformers not at all";
+
 void note_prediction_layers(ConfigFields& fields, ModelShape& model) {
   if (fields.number({"num_nextn_predict_layers", "mtp_num_hidden_layers"}, 0, 64).value_or(0) > 0)
-    model.notes.emplace_back("the layers for multi-token prediction are not counted: transformers does not load them");
+    model.notes.emplace_back(kPredictionLayers);
 }
 
 /// Which layers have an indexer of their own: a list or a text of letters says so, else every `index_topk_freq`th from
@@ -86,8 +90,7 @@ void read_mimo(ConfigFields& fields, ModelShape& model) {
   // Qwen2's attention has its biases whatever `attention_bias` says, and none behind it.
   set_qkv_bias(model, true);
   model.attention_out_bias = false;
-  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0)
-    model.notes.emplace_back("the layers for multi-token prediction are not counted: engines load them only to draft");
+  if (fields.number({"num_nextn_predict_layers"}, 0, 64).value_or(0) > 0) model.notes.emplace_back(kPredictionLayers);
 }
 
 /// Layers without experts, where every `decoder_sparse_step`th has them and some are named.

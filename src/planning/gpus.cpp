@@ -21,6 +21,8 @@ namespace {
 
 using knowledge::GpuModel;
 
+constexpr std::size_t kLongestSpec = 200;
+
 /// GDDR memory that can correct errors gives some of itself to that.
 constexpr std::string_view kEccOnGddr[] = {"T4", "A2", "A10", "A10G", "A16", "A40", "L2", "L4", "L20", "L40", "L40S"};
 
@@ -111,9 +113,30 @@ Result<Counted> split_count_behind(std::string_view text) {
   return split_count(fmt::format("{}x{}", trimmed.substr(last + 1), trim(trimmed.substr(0, last))));
 }
 
+/// "4xrtx5090,2xrtx3090": the first of several that are known by name; empty where it is one.
+std::string first_of_several(std::string_view text) {
+  std::string_view parts = text.substr(0, kLongestSpec);
+  std::string first;
+  while (true) {
+    const std::size_t cut = std::min(parts.find_first_of(",+;"), parts.size());
+    const auto counted = split_count(parts.substr(0, cut));
+    const auto behind = split_count_behind(parts.substr(0, cut));
+    const bool known =
+        (counted && model_named(counted->name) != nullptr) || (behind && model_named(behind->name) != nullptr);
+    if (!known) return "";
+    if (cut == parts.size()) return first;
+    if (first.empty()) first = trim(parts.substr(0, cut));
+    parts.remove_prefix(cut + 1);
+  }
+}
+
 }  // namespace
 
 Result<GpuGroup> gpus_named(std::string_view text) {
+  if (const std::string first = first_of_several(text); !first.empty())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{}': GPUs of several kinds are not planned together", printable(text)),
+                fmt::format("plan for each kind apart: {}", printable(first)));
   GPUWARDEN_TRY(Counted counted, split_count(text));
   const GpuModel* model = model_named(counted.name);
   std::string without_count = counted.name;

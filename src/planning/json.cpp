@@ -170,6 +170,7 @@ Json loading_json(const std::optional<Loading>& loading) {
 
 std::string_view to_string(Length length) {
   if (length == Length::given) return "given";
+  if (length == Length::assumed) return "assumed";
   return length == Length::window ? "window" : "fitted";
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpuwarden/base/text.hpp"
@@ -120,6 +121,27 @@ const CatalogModel* find_named_part(std::string_view name) {
     }
   }
   return found;
+}
+
+/// Its tags of deepseek-r1 but the largest are the distilled models (ollama.com/library/deepseek-r1).
+std::string name_of_tag(std::string_view tag) {
+  constexpr std::pair<std::string_view, std::string_view> kTags[] = {
+      {"deepseek-r1:1.5b", "deepseek-r1-distill-qwen-1.5b"},
+      {"deepseek-r1:7b", "deepseek-r1-distill-qwen-7b"},
+      {"deepseek-r1:8b", "deepseek-r1-0528-qwen3-8b"},
+      {"deepseek-r1:14b", "deepseek-r1-distill-qwen-14b"},
+      {"deepseek-r1:32b", "deepseek-r1-distill-qwen-32b"},
+      {"deepseek-r1:70b", "deepseek-r1-distill-llama-70b"},
+      {"deepseek-r1:671b", "deepseek-r1"}};
+  constexpr std::size_t kLongestTag = 200;
+  const std::string text = to_lower(trim(tag));
+  const auto* const known = std::ranges::find(kTags, text, &std::pair<std::string_view, std::string_view>::first);
+  if (known != std::end(kTags)) return std::string(known->second);
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0 || text.size() > kLongestTag) return "";
+  const std::string version = text.substr(colon + 1);
+  const std::string name = text.substr(0, colon);
+  return version == "latest" ? name : name + "-" + version;
 }
 
 }  // namespace gpuwarden::planning

@@ -342,6 +342,7 @@ void take_window(const Words& words, Workload& work) {
   if (work.settings.task != Task::serving || named) return;
   const std::uint32_t window = usual_window(work.model, work.engine);
   if (window == 0) {
+    work.length = Length::assumed;
     work.notes.push_back(
         fmt::format("the model's window is not known: requests of {} tokens are assumed; {} says otherwise",
                     work.settings.sequence, words.shown("sequence")));
@@ -489,7 +490,7 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   GPUWARDEN_CHECK(read_word_count(words, "global-batch", 1U << 30U, global_batch));
   work.global_batch = global_batch;
   GPUWARDEN_TRY(const auto utilization, read_share(words, "utilization"));
-  work.serving_utilization = utilization.value_or(work.serving_utilization);
+  work.serving_utilization = utilization.value_or(traits_of(work.engine).share);
   GPUWARDEN_CHECK(read_word_count(words, "batched-tokens", 1U << 24U, work.batched_tokens));
   GPUWARDEN_CHECK(read_word_count(words, "max-requests", 1U << 16U, work.max_requests));
   return work;

@@ -27,5 +27,20 @@ TEST(ShellWord, AShellReadsEveryTextBackAsOneWord) {
   }
 }
 
+using ShellLine = std::vector<std::string>;
+
+TEST(SplitShellWords, ALineIsSplitAsAShellSplitsIt) {
+  EXPECT_EQ(split_shell_words("vllm serve  a/b \\\n  --x 1\n"), (ShellLine{"vllm", "serve", "a/b", "--x", "1"}));
+  EXPECT_EQ(split_shell_words("a 'b c' \"d \\\"e\\z\" f\\ g '' h\"i\"'j'"),
+            (ShellLine{"a", "b c", "d \"e\\z", "f g", "", "hij"}));
+  EXPECT_EQ(split_shell_words("  "), ShellLine{});
+  EXPECT_EQ(split_shell_words("it's"), std::nullopt);
+}
+
+TEST(SplitShellWords, QuotedWordsComeBackAsTheyWere) {
+  for (const std::string text : {"a b", "$(touch x)", "a;b", "a'b\"c", "a\nb", "\\", "", "{\"a\": [1, 2]}"})
+    EXPECT_EQ(split_shell_words("x " + shell_word(text) + " y"), (ShellLine{"x", text, "y"})) << text;
+}
+
 }  // namespace
 }  // namespace gpuwarden

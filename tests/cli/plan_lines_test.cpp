@@ -5,6 +5,7 @@
 namespace gpuwarden {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Program;
@@ -52,6 +53,63 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   expect_error({"plan", "./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}, 2,
                "does not say how many bits");
   expect_error({"plan", "vllm", "serve", "--gpus", "l4"}, 2, "no model is given");
+}
+
+TEST_F(PlanLines, AQuotedLineIsReadAsItsWords) {
+  const auto own = plan({"--gpus", "t4", "vllm", "serve", "Qwen/Qwen3-4B", "--max-model-len", "8192"});
+  EXPECT_EQ(own["serving"]["engine"], "vllm");
+  EXPECT_EQ(plan({"--gpus", "t4", "vllm serve Qwen/Qwen3-4B --max-model-len 8192"}), own);
+  EXPECT_EQ(plan({"vllm serve 'Qwen/Qwen3-4B' \\\n  --max-model-len 8192", "--gpus", "t4"}), own);
+  EXPECT_EQ(plan({"--json", "CUDA_VISIBLE_DEVICES=0 vllm serve Qwen/Qwen3-4B --max-model-len=8192", "--gpus", "t4"}),
+            own);
+  EXPECT_EQ(
+      plan({"python -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B-FP8 --tp 4", "--gpus", "4xh200"}),
+      plan({"Qwen/Qwen3-235B-A22B-FP8", "--task", "serve", "--engine", "sglang", "-tp", "4", "--gpus", "4xh200"}));
+  EXPECT_EQ(plan({"cd models && vllm serve Qwen/Qwen3-4B --max-model-len 8192", "--gpus", "t4"}), own);
+  expect_error({"plan", "vllm serve 'Qwen/Qwen3-4B", "--gpus", "t4"}, 2, "a command line, not a model's name");
+  // A program's own line is the value of --program, and what starts no program is no line.
+  expect_error({"plan", "Qwen/Qwen3-4B --max-model-len 8192", "--gpus", "t4"}, 2, "a command line, not a model's name");
+  expect_error({"plan", "my nice Qwen3-4B", "--gpus", "t4"}, 2, "no model 'my nice Qwen3-4B' in the catalogue");
+  EXPECT_THAT(
+      run({"plan", "gpt2", "--gpus", "l4", "--emit", "torchrun", "--program", "python train.py"}).standard_output,
+      HasSubstr("'python train.py'"));
+}
+
+TEST_F(PlanLines, AContainersImageStandsForItsProgram) {
+  const auto own = plan({"vllm", "serve", "Qwen/Qwen3-4B", "--max-model-len", "8192", "--gpus", "t4"});
+  EXPECT_EQ(plan({"--gpus",
+                  "t4",
+                  "docker",
+                  "run",
+                  "--runtime",
+                  "nvidia",
+                  "--gpus",
+                  "all",
+                  "-v",
+                  "~/.cache:/root/.cache",
+                  "--env",
+                  "HF_TOKEN=x",
+                  "-p",
+                  "8000:8000",
+                  "--ipc=host",
+                  "vllm/vllm-openai:latest",
+                  "--model",
+                  "Qwen/Qwen3-4B",
+                  "--max-model-len",
+                  "8192"}),
+            own);
+  EXPECT_EQ(
+      plan({"--gpus", "t4", "sudo docker run --gpus all vllm/vllm-openai:v0.11.0 Qwen/Qwen3-4B --max-model-len 8192"}),
+      own);
+  EXPECT_EQ(plan({"docker", "run", "--gpus", "all", "--shm-size", "32g", "lmsysorg/sglang:latest", "python3", "-m",
+                  "sglang.launch_server", "--model-path", "Qwen/Qwen3-4B", "--gpus", "t4"}),
+            plan({"qwen3-4b", "--task", "serve", "--engine", "sglang", "--gpus", "t4"}));
+  EXPECT_EQ(
+      plan({"podman", "run", "ghcr.io/ggml-org/llama.cpp:server-cuda", "-m", "qwen3-4b", "-c", "8192", "--gpus", "t4"}),
+      plan({"llama-server", "-m", "qwen3-4b", "-c", "8192", "--gpus", "t4"}));
+  EXPECT_EQ(plan({"docker", "run", "--rm", "mine:1", "vllm", "serve", "Qwen/Qwen3-4B", "--max-model-len", "8192",
+                  "--gpus", "t4"}),
+            own);
 }
 
 TEST_F(PlanLines, ATrainersWholeCommandLineMayBePasted) {
@@ -117,7 +175,12 @@ TEST_F(PlanLines, WithoutALengthAnEnginesOwnIsPlanned) {
   EXPECT_THAT(text({"vllm", "serve", "phi-4-mini"}),
               HasSubstr("4096 tokens (without longrope's stretching; --max-model-len up to 131072)"));
   EXPECT_THAT(text({"vllm", "serve", "bloom-7b1"}),
-              HasSubstr("the model's window is not known: requests of 2048 tokens are assumed"));
+              AllOf(HasSubstr("the model's window is not known: requests of 2048 tokens are assumed"),
+                    HasSubstr("spare; with requests of 2048 tokens, as the model's\nwindow is not known")));
+  EXPECT_THAT(text({"vllm", "serve", "Qwen/Qwen3-4B-Instruct-2607"}),
+              AllOf(HasSubstr("the window of this release is not known: that of Qwen/Qwen3-4B is taken for it; "
+                              "--max-model-len says otherwise"),
+                    HasSubstr("1 x 40960 tokens"), Not(HasSubstr("beyond"))));
   expect_error({"plan", "gpt2", "--gpus", "l4", "--engine", "vllm"}, 2, "only a serving engine has it");
 }
 
@@ -158,6 +221,52 @@ TEST_F(PlanLines, LengthsBeyondTheModelsContextAreTold) {
   EXPECT_THAT(text({scaled, "--gpus", "8xh100", "--task", "serve", "--sequence", "131072"}), Not(HasSubstr("beyond")));
   EXPECT_THAT(text({scaled, "--gpus", "8xh100", "--task", "serve", "--sequence", "131073"}),
               HasSubstr("beyond the 131072 positions"));
+}
+
+TEST_F(PlanLines, LlamaCppMakesNoPool) {
+  const std::vector<std::string> line = {
+      "openai/gpt-oss-20b", "--gpus", "rtx4080", "--sequence", "8192", "--task", "serve", "--engine"};
+  const auto with = [&](const char* engine) {
+    std::vector<std::string> words = line;
+    words.emplace_back(engine);
+    return words;
+  };
+  const auto llama = plan(with("llama.cpp"));
+  EXPECT_NE(llama["verdict"], "does_not_fit");
+  EXPECT_EQ(llama["smallest_gpus"], 1);
+  EXPECT_GT(llama["serving"]["requests"], 1.0);
+  std::vector<std::string> words = with("llama.cpp");
+  words.insert(words.begin(), "plan");
+  EXPECT_THAT(run(words).standard_output,
+              AllOf(HasSubstr("beside weights and compute buffer there is room for"), Not(HasSubstr("utilization"))));
+  EXPECT_EQ(plan({"llama-server", "-hf", "openai/gpt-oss-20b-GGUF", "-c", "8192", "--gpus", "rtx4080"}), llama);
+  // 1 GiB stays free where llama.cpp chooses the length itself.
+  const auto fitted = plan({"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve", "--engine", "llama.cpp"});
+  const auto given =
+      plan({"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve", "--engine", "llama.cpp", "-c", "4096"});
+  EXPECT_EQ(given["serving"]["cache_bytes"].get<std::int64_t>() - fitted["serving"]["cache_bytes"].get<std::int64_t>(),
+            std::int64_t{1} << 30U);
+}
+
+TEST_F(PlanLines, NoStrategyFitsWhereNotOneRequestDoes) {
+  const auto answer = plan({"vllm", "serve", "gpt-oss-120b", "--gpus", "h100"});
+  EXPECT_EQ(answer["verdict"], "does_not_fit");
+  EXPECT_EQ(answer["strategies"][0]["verdict"], "does_not_fit");
+  EXPECT_EQ(answer["strategies"][0]["largest_micro_batch"], 0);
+}
+
+TEST_F(PlanLines, GpusOfSeveralKindsAreNotPlannedTogether) {
+  expect_error({"plan", "qwen3-8b", "--gpus", "4xrtx5090,2xrtx3090"}, 2,
+               "GPUs of several kinds are not planned together");
+  expect_error({"plan", "qwen3-8b", "--gpus", "h100:4 + a100:2"}, 2, "plan for each kind apart: h100:4");
+  expect_error({"plan", "qwen3-8b", "--gpus", "h100,80gb-nothing"}, 2, "no GPU model");
+}
+
+TEST_F(PlanLines, ASparksMemoryIsSharedWithItsSystem) {
+  const auto spark = plan({"qwen3-8b", "--gpus", "dgx-spark", "--task", "serve"});
+  EXPECT_NEAR(spark["gpus"]["usable_bytes"].get<double>() / (1 << 30U), 121.69, 0.01);
+  EXPECT_THAT(spark["notes"].dump(), HasSubstr("shares this memory with the CPU"));
+  EXPECT_THAT(plan({"qwen3-8b", "--gpus", "h100", "--task", "serve"})["notes"].dump(), Not(HasSubstr("shares")));
 }
 
 TEST_F(PlanLines, AMistralWithoutAWindowKeepsItsWholeCache) {

@@ -380,6 +380,10 @@ TEST(NeededFree, IsTheNeedOrAnEnginesShare) {
   const auto served = best_strategy(figures_of(serving.work.model), serving.work, serving.gpus, 8);
   EXPECT_EQ(needed_free(serving.work, *served, Bytes(1'000'000'000'000)), Bytes(900'000'000'000));
   EXPECT_GT(needed_free(serving.work, *served, Bytes(1)), Bytes(1)) << "the weights, at least";
+  Workload llama = serving.work;
+  llama.engine = Engine::llama_cpp;
+  llama.serving_utilization = 1;
+  EXPECT_LT(needed_free(llama, *served, Bytes(1'000'000'000'000)), Bytes(100'000'000'000)) << "it takes no share";
 }
 
 }  // namespace

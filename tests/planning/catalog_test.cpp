@@ -149,7 +149,12 @@ TEST(Catalog, WordsOfTrainingMayStandWithinAName) {
 
 TEST(Catalog, TheContextOfAnotherReleaseIsNotTakenForItsOwn) {
   EXPECT_EQ(find_model("Qwen/Qwen3-4B").value().max_positions, 40'960U);
-  EXPECT_EQ(find_model("Qwen/Qwen3-4B-Instruct-2507").value().max_positions, 0U);
+  EXPECT_EQ(find_model("Qwen/Qwen3-4B").value().kin_positions, 0U);
+  for (const char* name : {"Qwen/Qwen3-14B-2607", "Qwen/Qwen2.5-7B-Instruct-2607", "Hermes-4-70B"}) {
+    EXPECT_EQ(find_model(name).value().max_positions, 0U) << name;
+    EXPECT_GE(find_model(name).value().kin_positions, 40'960U) << name;
+  }
+  EXPECT_EQ(find_model("mistral-nemo-12b").value().max_positions, 128'000U) << "a size is no release";
   EXPECT_EQ(find_model("Qwen/Qwen3-8B-AWQ").value().max_positions, 40'960U);
   EXPECT_EQ(find_model("Llama-2-13b-chat-hf").value().max_positions, 4096U);
 }
@@ -165,6 +170,51 @@ TEST(Catalog, ACheckpointHasTheWindowThatAWordOfItsNameSays) {
   EXPECT_EQ(window("mistralai/Mistral-Nemo-Instruct-2407"), 131'072U);
   EXPECT_EQ(window("codellama/CodeLlama-70b-Instruct-hf"), 4096U);
   EXPECT_EQ(window("Qwen/Qwen3-Coder-30B-A3B-Instruct"), 262'144U);
+  for (const char* name :
+       {"Qwen/Qwen3-4B-Instruct-2507", "stelterlab/Qwen3-30B-A3B-Instruct-2507-AWQ",
+        "Qwen3-235B-A22B-Thinking-2507-FP8", "kimi-k2-instruct-0905", "moonshotai/Kimi-K2.6", "nvidia/Kimi-K2.6-NVFP4"})
+    EXPECT_EQ(window(name), 262'144U) << name;
+  for (const char* name : {"MiniMaxAI/MiniMax-M2", "MiniMaxAI/MiniMax-M2.1"}) EXPECT_EQ(window(name), 196'608U) << name;
+  for (const char* name : {"DeepSeek-V3.1", "deepseek-ai/DeepSeek-V3-0324", "deepseek-ai/DeepSeek-R1-0528"})
+    EXPECT_EQ(window(name), 163'840U) << name;
+  for (const char* name : {"Llama-3.3-70B-Instruct", "DeepSeek-R1-0528-Qwen3-8B", "DeepSeek-R1-Distill-Qwen-14B"})
+    EXPECT_EQ(window(name), 131'072U) << name;
+  EXPECT_EQ(window("zai-org/GLM-4.6-FP8"), 202'752U);
+  EXPECT_EQ(window("01-ai/Yi-1.5-34B-Chat"), 4096U);
+}
+
+TEST(Catalog, ATagOfOllamasIsReadAsANameAndASize) {
+  const std::pair<const char*, const char*> cases[] = {{"deepseek-r1:32b", "Qwen/Qwen2.5-32B"},
+                                                       {"deepseek-r1:70b", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"},
+                                                       {"qwen3:32b", "Qwen/Qwen3-32B"},
+                                                       {"llama3.1:8b", "meta-llama/Llama-3.1-8B"},
+                                                       {"llama3.3:70b", "meta-llama/Llama-3.1-70B"},
+                                                       {"gemma3:27b", "google/gemma-3-27b-it"},
+                                                       {"Qwen3:30b-a3b", "Qwen/Qwen3-30B-A3B"},
+                                                       {"phi4:latest", "microsoft/phi-4"}};
+  for (const auto& [tag, known] : cases) {
+    const auto model = find_model(tag);
+    ASSERT_TRUE(model) << tag << ": " << model.error().message;
+    EXPECT_EQ(model->name, known);
+    EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("ollama stores most of its models in 4 bits")));
+  }
+  for (const char* tag : {"gpt-oss:20b", "qwen3:32b-fp16"}) {
+    const auto model = find_model(tag);
+    ASSERT_TRUE(model) << tag << ": " << model.error().message;
+    EXPECT_THAT(model->notes, ::testing::Not(::testing::Contains(::testing::HasSubstr("ollama")))) << tag;
+  }
+  EXPECT_FALSE(find_model("qwen3:33b"));
+  EXPECT_FALSE(find_model(":32b"));
+}
+
+TEST(Catalog, FilesOfLlamaCppKeepWhatWasPublishedInMxfp4) {
+  for (const char* name : {"ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf", "unsloth/gpt-oss-120b-GGUF"}) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->quantization, "mxfp4") << name;
+  }
+  for (const char* name : {"Qwen/Qwen3-8B-GGUF", "gpt-oss-20b-Q4_K_M.gguf", "unsloth/DeepSeek-R1-GGUF", "-GGUF"})
+    EXPECT_FALSE(find_model(name)) << name;
 }
 
 TEST(Catalog, ARepositorysNameIsAnsweredWithItsConfigsPlace) {
@@ -252,7 +302,10 @@ TEST(Catalog, ModelsOf2026HaveTheirShapes) {
       {"MiniMax-M2", "MiniMaxAI/MiniMax-M2.5"},
       {"MiniMaxAI/MiniMax-M2.7", "MiniMaxAI/MiniMax-M2.7"},
       {"XiaomiMiMo/MiMo-7B-RL", "XiaomiMiMo/MiMo-7B-Base"},
-      {"kimi-k2.5", "moonshotai/Kimi-K2.5"}};
+      {"kimi-k2.5", "moonshotai/Kimi-K2.5"},
+      {"moonshotai/Kimi-K2.6", "moonshotai/Kimi-K2.5"},
+      {"NousResearch/Hermes-4-70B", "meta-llama/Llama-3.1-70B"},
+      {"cognitivecomputations/Dolphin3.0-Mistral-24B", "mistralai/Mistral-Small-24B-Base-2501"}};
   for (const auto& [name, known] : cases) {
     const auto model = find_model(name);
     ASSERT_TRUE(model) << name << ": " << model.error().message;
@@ -260,7 +313,6 @@ TEST(Catalog, ModelsOf2026HaveTheirShapes) {
   }
   EXPECT_EQ(find_model("GLM-5.2")->max_positions, 1'048'576U);
   EXPECT_EQ(find_model("GLM-5.2")->indexer.layers, 21U);
-  EXPECT_EQ(find_model("MiniMax-M2")->max_positions, 0U) << "M2.5 has a context of its own";
   EXPECT_TRUE(find_model("kimi-k2.5")->quantized_experts_only);
 }
 

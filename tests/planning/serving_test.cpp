@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gpuwarden/planning/catalog.hpp"
+#include "planning/engines.hpp"
 #include "planning/equations.hpp"
 #include "planning/shapes.hpp"
 
@@ -97,6 +98,29 @@ TEST(ServingPool, FiguresLieWithinTheirRanges) {
   EXPECT_GT(pool.cache_high, pool.cache);
   EXPECT_LT(pool.tokens_low, pool.tokens);
   EXPECT_GT(pool.tokens_high, pool.tokens);
+}
+
+TEST(ServingPool, WithoutAPoolAllMemoryBesideWeightsAndBuffersIsForTheCache) {
+  Settings settings;
+  settings.task = Task::serving;
+  settings.sequence = 8192;
+  const ModelFigures model = figures_of(testing::llama3_8b());
+  const Bytes buffer = compute_buffer(model.shape, 512);
+  const ServingBudget budget{.gpu = {gib(24)}, .utilization = 1, .activations = buffer, .pools = false};
+  const ServingPool pool = *serving_pool(model, settings, budget);
+  const double embedding = 2.0 * model.shape.vocab * model.shape.hidden;
+  const double weights = serving_pool(model, settings, {.gpu = {gib(24)}})->weights - embedding;
+  EXPECT_NEAR(pool.weights, weights, 1);
+  EXPECT_NEAR(pool.cache, 23.5 * kTestGiB - weights - static_cast<double>(buffer.value), 1);
+}
+
+TEST(ComputeBuffer, IsWhatLlamaCppsLogsSay) {
+  constexpr double kMiB = 1 << 20U;
+  const auto buffer = [](const char* name) {
+    return static_cast<double>(compute_buffer(*find_model(name), 512).value) / kMiB;
+  };
+  EXPECT_NEAR(buffer("llama-3-8b"), 258.50, 0.01);
+  EXPECT_NEAR(buffer("gpt-oss-20b"), 398.38, 0.01);
 }
 
 TEST(ServingPool, RefusesAnImpossibleUtilization) {

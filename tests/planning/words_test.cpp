@@ -232,6 +232,8 @@ TEST(WorkloadWords, AnEngineTakesTheModelsWindowWhereNoLengthIsGiven) {
   EXPECT_EQ(serve("trtllm").length, Length::fitted);
   EXPECT_EQ(serve("llama_cpp").length, Length::fitted);
   EXPECT_EQ(serve("llama.cpp", {"0"}).length, Length::window);
+  EXPECT_EQ(serve("llama.cpp").serving_utilization, 1);
+  EXPECT_EQ(serve("sglang").serving_utilization, 0.9);
   EXPECT_FALSE(work({{"task", {"serve"}}, {"sequence", {"0"}}}).has_value());
 }
 

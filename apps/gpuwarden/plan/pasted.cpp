@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::cli {
@@ -18,7 +19,8 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
 
 constexpr auto kPrograms = std::to_array<std::string_view>(
     {"vllm", "sglang", "python", "python3", "accelerate", "torchrun", "deepspeed", "trl", "uv", "uvx", "sudo", "nohup",
-     "env", "llama-server", "llama-cli", "trtllm-serve"});
+     "env", "llama-server", "llama-cli", "trtllm-serve", "docker", "podman", "nerdctl"});
+constexpr auto kContainers = std::to_array<std::string_view>({"docker", "podman", "nerdctl"});
 /// Those whose every line serves.
 constexpr auto kServers = std::to_array<std::string_view>({"llama-server", "trtllm-serve"});
 /// What a program, or the beginning of a module's name, is of the engines besides vLLM.
@@ -28,6 +30,18 @@ struct OfEngine {
 };
 constexpr OfEngine kOfEngines[] = {
     {"sglang", "sglang"}, {"llama-server", "llama.cpp"}, {"trtllm-serve", "tensorrt-llm"}};
+/// An image of an engine, by a part of its name, and what it starts.
+struct Image {
+  std::string_view part;
+  std::string_view program;
+  std::string_view action = {};
+};
+/// Sources: the ENTRYPOINT of vLLM's docker/Dockerfile (vllm-openai), of llama.cpp's .devops/cuda.Dockerfile (server).
+/// SGLang's and NVIDIA's images start what is named behind them.
+constexpr Image kImages[] = {{"vllm-openai", "vllm", "serve"},
+                             {"llama.cpp:server", "llama-server"},
+                             {"lmsysorg/sglang", {}},
+                             {"nvcr.io/nvidia/", {}}};
 /// What follows a program's name.
 constexpr auto kActions = std::to_array<std::string_view>({"serve", "launch", "run", "sft", "launch_server"});
 
@@ -112,13 +126,73 @@ bool begins_line(std::string_view word, std::string_view next) {
   return is_one_of(kServers, program) || (is_one_of(kPrograms, program) && starts);
 }
 
+/// Options whose value may read like a line.
+bool takes_program(std::string_view option) { return option == "--engine" || option == "--program"; }
+
+/// A whole line in one word: as somebody quotes what was copied.
+std::vector<std::string> words_of_quoted_line(const std::string& word) {
+  if (word.find_first_of(" \t\n") == std::string::npos) return {};
+  auto words = split_shell_words(word);
+  if (!words) return {};
+  // "cd models && vllm serve ..."
+  words->erase(words->begin(), std::find(words->rbegin(), words->rend(), "&&").base());
+  const auto first = std::ranges::find_if_not(
+      *words, [](const std::string& one) { return is_assignment(one) || one == "env" || one == "$"; });
+  const bool line = first != words->end() && std::next(first) != words->end() &&
+                    (begins_line(*first, *std::next(first)) || (*first == "serve" && words->size() > 1));
+  if (!line) return {};
+  if (words->front() == "$") words->erase(words->begin());
+  return *std::move(words);
+}
+
+std::vector<std::string> with_quoted_line_split(const std::vector<std::string>& words) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    auto line = i > 0 && takes_program(words[i - 1]) ? std::vector<std::string>() : words_of_quoted_line(words[i]);
+    if (line.empty())
+      result.push_back(words[i]);
+    else
+      std::ranges::move(line, std::back_inserter(result));
+  }
+  return result;
+}
+
+/// "docker run … IMAGE ARGUMENTS" as what the image starts with its arguments; other lines as they are.
+std::vector<std::string> without_container(std::vector<std::string> words) {
+  const auto runs = std::ranges::find(words, "run");
+  const auto begins = std::find_if(words.begin(), runs,
+                                   [](const std::string& word) { return is_one_of(kContainers, program_of(word)); });
+  if (begins == runs || std::ranges::any_of(words.begin(), begins, [](const std::string& word) {
+        return word.starts_with('-') || !(is_assignment(word) || is_one_of(kPrograms, program_of(word)));
+      }))
+    return words;
+  const Image* image = nullptr;
+  const auto at = std::find_if(runs, words.end(), [&](const std::string& word) {
+    const auto* const row = std::ranges::find_if(kImages, [&](const Image& one) { return word.contains(one.part); });
+    if (!word.starts_with('-') && row != std::end(kImages)) image = row;
+    return image != nullptr;
+  });
+  if (image == nullptr) {
+    // Of another image what it is told to start.
+    for (auto i = runs; i != words.end() && std::next(i) != words.end(); ++i) {
+      if (begins_line(*i, *std::next(i))) return {i, words.end()};
+    }
+    return words;
+  }
+  std::vector<std::string> result(std::next(at), words.end());
+  const bool names_program = result.size() > 1 && begins_line(result[0], result[1]);
+  if (!names_program && !image->action.empty()) result.emplace(result.begin(), image->action);
+  if (!names_program && !image->program.empty()) result.emplace(result.begin(), image->program);
+  return result;
+}
+
 /// Where a program's line begins behind options of gpuwarden's ("--simulate h100x8 vllm serve NAME"); 0 where none
 /// does.
 std::ptrdiff_t start_of_line(const std::vector<std::string>& words) {
   if (words.empty() || !words[0].starts_with('-')) return 0;
   for (std::size_t i = 1; i + 1 < words.size() && words[i] != "--"; ++i) {
     // The option's value.
-    if (words[i - 1] == "--engine" || !begins_line(words[i], words[i + 1])) continue;
+    if (takes_program(words[i - 1]) || !begins_line(words[i], words[i + 1])) continue;
     std::size_t start = i;
     while (start > 1 && (is_assignment(words[start - 1]) || words[start - 1] == "env")) --start;
     return static_cast<std::ptrdiff_t>(start);
@@ -158,11 +232,13 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
 
 }  // namespace
 
-std::vector<std::string> without_launcher(const std::vector<std::string>& words) {
+std::vector<std::string> without_launcher(const std::vector<std::string>& given) {
+  const std::vector<std::string> words = with_quoted_line_split(given);
   const auto line = words.begin() + start_of_line(words);
   std::vector<std::string> result(words.begin(), line);
-  std::ranges::move(line_without_launcher({line, words.end()}, std::ranges::any_of(words, names_task)),
-                    std::back_inserter(result));
+  std::ranges::move(
+      line_without_launcher(without_container({line, words.end()}), std::ranges::any_of(words, names_task)),
+      std::back_inserter(result));
   return result;
 }
 

@@ -214,10 +214,17 @@ std::string serving(const PlanAnswer& answer) {
   if (!answer.pool) return "";
   const ServingPool& pool = *answer.pool;
   const bool one = answer.best().settings.parallel.gpus() == 1;
-  std::string text = fmt::format(
-      "\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {:.1f} requests of {} tokens at once\n",
-      gib(pool.cache), one ? "" : " on each GPU", answer.request.work.serving_utilization * 100, pool.tokens,
-      pool.requests, answer.best().settings.sequence);
+  const std::string_view each = one ? "" : " on each GPU";
+  const std::string requests =
+      fmt::format("{:.1f} requests of {} tokens at once", pool.requests, answer.best().settings.sequence);
+  std::string text =
+      answer.request.work.engine == Engine::llama_cpp
+          ? fmt::format(
+                "\nserving: beside weights and compute buffer there is room for {} of KV cache{}, {} tokens "
+                "(-c): {}\n",
+                gib(pool.cache), each, pool.tokens, requests)
+          : fmt::format("\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {}\n", gib(pool.cache),
+                        each, answer.request.work.serving_utilization * 100, pool.tokens, requests);
   text +=
       fmt::format("  by engine and version: weights {} to {}, cache {} to {}, {} to {} tokens\n", gib(pool.weights_low),
                   gib(pool.weights_high), gib(pool.cache_low), gib(pool.cache_high), pool.tokens_low, pool.tokens_high);

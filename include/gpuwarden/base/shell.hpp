@@ -2,8 +2,10 @@
 // Words for a POSIX shell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpuwarden {
 
@@ -12,5 +14,8 @@ namespace gpuwarden {
 std::string shell_word(std::string_view text);
 /// The text in single quotes in any case.
 std::string shell_quoted(std::string_view text);
+/// The words of a line as a POSIX shell splits it: quotes and backslashes, a backslash at a line's end. Nothing is
+/// expanded, and operators are plain text. Empty where a quote is not closed.
+std::optional<std::vector<std::string>> split_shell_words(std::string_view line);
 
 }  // namespace gpuwarden

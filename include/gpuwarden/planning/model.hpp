@@ -124,6 +124,8 @@ struct ModelShape {
   std::uint32_t intermediate = 0;  ///< of the dense MLP
   std::uint32_t vocab = 0;         ///< rows of the embedding, padding included
   std::uint32_t max_positions = 0;
+  /// Where those are not known, of the release whose shape it has; else 0.
+  std::uint32_t kin_positions = 0;
   /// With longrope, those of the model before it was stretched, which vLLM takes unless it is told more; else 0.
   std::uint32_t unscaled_positions = 0;
   std::uint32_t embedding_dim = 0;  ///< where it differs from hidden (OPT-350m projects); 0: hidden

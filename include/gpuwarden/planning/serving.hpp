@@ -25,6 +25,9 @@ struct ServingBudget {
   std::uint32_t batched_tokens = 8192;  ///< of the profiling run (max_num_batched_tokens)
   std::uint32_t requests = 256;         ///< of it, whose last tokens have logits (max_num_seqs)
   std::uint32_t block_tokens = 16;      ///< of a block of the pool
+  /// A share of the GPU is taken for a pool, as vLLM does; false: the cache that is asked for is allocated beside
+  /// weights and buffers, the input's embedding stays with the CPU, as llama.cpp has it.
+  bool pools = true;
   bool operator==(const ServingBudget&) const = default;
 };
 

@@ -19,9 +19,10 @@ enum class Engine { vllm, sglang, llama_cpp, tensorrt_llm };
 
 /// Where settings.sequence comes from.
 enum class Length {
-  given,   ///< it was asked for, or the model's window is not known
-  window,  ///< it is the model's: an engine whose pool cannot hold one request of it does not start
-  fitted,  ///< the model's at most; where the pool cannot hold that, what it holds
+  given,    ///< it was asked for
+  assumed,  ///< nobody said it, and the model's window is not known
+  window,   ///< it is the model's: an engine whose pool cannot hold one request of it does not start
+  fitted,   ///< the model's at most; where the pool cannot hold that, what it holds
 };
 
 /// A model and its task. What is not fixed is searched.
