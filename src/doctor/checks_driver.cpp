@@ -195,11 +195,10 @@ void open_on_old_gpus(const Subject& subject, Report& report) {
 }
 
 void no_common_module(const Subject& subject, Report& report) {
-  // The two modules are Linux'.
-  if (platform_of(subject) != knowledge::Platform::linux_own) return;
   const auto old_gpus = gpus_for_proprietary_module(subject);
   const auto new_gpus = gpus_for_open_module(subject);
-  if (old_gpus.empty() || new_gpus.empty()) return;
+  // The two modules are Linux'.
+  if (old_gpus.empty() || new_gpus.empty() || platform_of(subject) != knowledge::Platform::linux_own) return;
   report.say(fmt::format("{} the proprietary kernel module and {} the open one: no driver serves both",
                          name_gpus(old_gpus, "needs", "need"), name_gpus(new_gpus)),
              {"move one of the two generations to another machine, or pass one through to a virtual machine"});
