@@ -136,8 +136,13 @@ TEST_F(HostsCommand, TheFirstFailureEndsAllAndIsTheExitCode) {
 TEST_F(HostsCommand, LogsLieByHostAndRankAndTheReportHoldsAll) {
   const std::string logs = (dir_ / "logs").string();
   const std::string report = (dir_ / "report.json").string();
-  const auto done = launch(
-      "a,b", {"--log-dir", logs, "--report", report, "--", "sh", "-c", "echo out of $RANK; echo err >&2; exit $RANK"});
+  // A rank that fails ends the job: the other one may not even have begun.
+  const std::string said = (dir_ / "said").string();
+  const auto done = launch("a,b", {"--log-dir", logs, "--report", report, "--", "sh", "-c",
+                                   "[ $RANK = 0 ] || until [ -e " + said +
+                                       " ]; do sleep 0.05; done; echo out of $RANK; "
+                                       "echo err >&2; touch " +
+                                       said + "; exit $RANK"});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_EQ(shown(dir_ / "logs/a/rank-0.out"), "out of 0\n");
   EXPECT_EQ(shown(dir_ / "logs/b/rank-1.out"), "out of 1\n");
