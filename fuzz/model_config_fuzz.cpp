@@ -22,7 +22,8 @@ void check(const ModelShape& model) {
   const ParameterCount count = count_parameters(model);
   check(count.total > 0 && count.active <= count.total);
   check(count.total < std::uint64_t{1} << 53U);
-  check(count.embedding + count.head + count.attention + count.mlp + count.experts + count.norms == count.total);
+  check(count.embedding + count.head + count.attention + count.mlp + count.experts + count.norms + count.towers ==
+        count.total);
   check(model.heads % model.kv_heads == 0);
   check(model.sliding_layers <= model.layers);
   check(lora_parameters(model, 8, {"all-linear"}).has_value());
