@@ -80,7 +80,16 @@ def base(tmp_path):
     return environment
 
 
-def run_nodes(launcher, nodes, folder, environment):
+def end(process):
+    """A launcher that is asked ends its ranks as well."""
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def run_nodes(launcher, nodes, folder, environment, patience=PATIENCE):
     """Every node's command at once; each rank's notes, by RANK."""
     folder.mkdir()
     program = folder / "rank.py"
@@ -93,18 +102,30 @@ def run_nodes(launcher, nodes, folder, environment):
                                         text=True, cwd=folder))
     try:
         for one in started:
-            said, _ = one.communicate(timeout=PATIENCE)
+            said, _ = one.communicate(timeout=patience)
             assert one.returncode == 0, said
     finally:
         for one in started:
-            one.kill()
+            end(one)
     return {int(file.stem[5:]): json.loads(file.read_text()) for file in folder.glob("rank-*.json")}
+
+
+def run_torchrun(nodes_of, tmp_path, environment):
+    """Somebody else may take a port between the look and the start, and torchrun's nodes then wait for each other for
+    ever: another port."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    tries = 3
+    for attempt in range(tries):
+        try:
+            return run_nodes(torchrun, nodes_of(), tmp_path / f"theirs-{attempt}", environment, patience=120)
+        except subprocess.TimeoutExpired:
+            if attempt == tries - 1:
+                raise
 
 
 def both(nodes_of, tmp_path, environment):
     """The same words under torchrun and under gpuwarden run; `nodes_of` makes them, with ports of their own."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run"]
-    theirs = run_nodes(torchrun, nodes_of(), tmp_path / "theirs", environment)
+    theirs = run_torchrun(nodes_of, tmp_path, environment)
     ours = run_nodes([PROGRAM, "run", "-q"], nodes_of(), tmp_path / "ours", environment)
     return theirs, ours
 
