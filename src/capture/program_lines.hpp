@@ -11,7 +11,7 @@ namespace gpuwarden::capture {
 ///   index, number (of a list, not CUDA's), gpu, count (of equal GPUs), memory ("24 GiB"), memory_gib, memory_mib,
 ///   memory_bytes, capability ("8.6"), sm ("86"), gfx, uuid: of a GPU; without gpu, of the one that this program told
 ///   last;
-///   driver, cuda_driver ("12.4"), cuda_number ("12040"), torch, cuda_build, cuda_available, nvcc, python, platform,
+///   driver, cuda_driver ("12.4"), cuda_number ("12040"), torch, cuda_build, cuda_available, python, platform,
 ///   os, module (of the kernel): of the machine;
 ///   name and version: of a Python package; p_NAME: the version of the package NAME.
 struct ProgramLine {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "capture/identity.hpp"
@@ -111,16 +110,17 @@ void take_answer(std::string_view slot, std::string_view value, EnvReport& repor
 }
 
 /// The answers below: one a line, or all of them as the words of one line.
-std::vector<std::string_view> answers_of(std::span<const Line> below, const std::vector<std::string_view>& slots) {
+std::vector<std::string_view> answers_of(std::span<const Line* const> below,
+                                         const std::vector<std::string_view>& slots) {
   std::vector<std::string_view> answers;
   if (slots.size() > 1 && !below.empty()) {
-    for (const auto word : split_words(below[0].text)) answers.push_back(without_quotes(word));
+    for (const auto word : split_words(below[0]->text)) answers.push_back(without_quotes(word));
     if (answers.size() == slots.size()) return answers;
     answers.clear();
   }
   for (std::size_t i = 0; i < slots.size() && i < below.size(); ++i) {
-    if (!below[i].ended) break;
-    answers.push_back(without_quotes(without_number(below[i].text)));
+    if (!below[i]->ended) break;
+    answers.push_back(without_quotes(without_number(below[i]->text)));
   }
   return answers;
 }
@@ -156,25 +156,27 @@ bool take_told(const Line& line, EnvReport& report) {
 
 std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
   EnvReport report{.tool = EnvTool::program};
-  std::vector<Line> said;
-  std::ranges::copy_if(lines, std::back_inserter(said),
-                       [](const Line& line) { return !line.text.empty() && !line.text.contains("Warning"); });
+  std::vector<const Line*> said;
+  for (const Line& line : lines) {
+    if (!line.text.empty() && !line.text.contains("Warning")) said.push_back(&line);
+  }
   for (std::size_t i = 0; i < said.size(); ++i) {
-    const std::string& asked = said[i].text;
-    if (said[i].ended && take_told(said[i], report)) {
-      if (report.line == 0) report.line = said[i].number;
-      note_refusals(said[i], report);
+    const Line& asked = *said[i];
+    if (!asked.ended) continue;
+    if (take_told(asked, report)) {
+      if (report.line == 0) report.line = asked.number;
+      note_refusals(asked, report);
     }
-    if (!said[i].ended || !is_asked(asked)) continue;
-    const auto slots = questions_in(asked);
+    if (!is_asked(asked.text)) continue;
+    const auto slots = questions_in(asked.text);
     const auto answers = answers_of(std::span(said).subspan(i + 1), slots);
     if (slots.empty() || answers.size() != slots.size()) continue;
     bool all = true;
     for (std::size_t k = 0; k < slots.size(); ++k) all = all && is_answer(slots[k], answers[k]);
     if (!all) continue;
-    if (report.line == 0) report.line = said[i].number;
+    if (report.line == 0) report.line = asked.number;
     for (std::size_t k = 0; k < slots.size(); ++k) take_answer(slots[k], answers[k], report);
-    note_refusals(said[i], report);
+    note_refusals(asked, report);
   }
   return report.line == 0 ? std::nullopt : std::optional(std::move(report));
 }

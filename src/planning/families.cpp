@@ -18,15 +18,11 @@ constexpr ModuleNames kLlamaModules{.query = "q_proj",
                                     .up = "up_proj",
                                     .down = "down_proj",
                                     .lora = "q_proj v_proj"};
-constexpr ModuleNames kQwen35Modules{.query = "q_proj",
-                                     .key = "k_proj",
-                                     .value = "v_proj",
-                                     .out = "o_proj",
-                                     .gate = "gate_proj",
-                                     .up = "up_proj",
-                                     .down = "down_proj",
-                                     .delta_apart = true,
-                                     .lora = "q_proj v_proj"};
+constexpr ModuleNames kQwen35Modules = [] {
+  ModuleNames names = kLlamaModules;
+  names.delta_apart = true;
+  return names;
+}();
 constexpr ModuleNames kQkvModules{.qkv = "query_key_value",
                                   .out = "dense",
                                   .gate = "dense_h_to_4h",
