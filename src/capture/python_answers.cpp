@@ -152,6 +152,19 @@ bool take_told(const Line& line, EnvReport& report) {
   return true;
 }
 
+/// What a line asks, with the answers below it; false where it asks nothing, or is not answered.
+bool take_asked(const Line& asked, std::span<const Line* const> below, EnvReport& report) {
+  if (!is_asked(asked.text)) return false;
+  const auto slots = questions_in(asked.text);
+  const auto answers = answers_of(below, slots);
+  if (slots.empty() || answers.size() != slots.size()) return false;
+  for (std::size_t k = 0; k < slots.size(); ++k) {
+    if (!is_answer(slots[k], answers[k])) return false;
+  }
+  for (std::size_t k = 0; k < slots.size(); ++k) take_answer(slots[k], answers[k], report);
+  return true;
+}
+
 }  // namespace
 
 std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
@@ -163,19 +176,8 @@ std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
   for (std::size_t i = 0; i < said.size(); ++i) {
     const Line& asked = *said[i];
     if (!asked.ended) continue;
-    if (take_told(asked, report)) {
-      if (report.line == 0) report.line = asked.number;
-      note_refusals(asked, report);
-    }
-    if (!is_asked(asked.text)) continue;
-    const auto slots = questions_in(asked.text);
-    const auto answers = answers_of(std::span(said).subspan(i + 1), slots);
-    if (slots.empty() || answers.size() != slots.size()) continue;
-    bool all = true;
-    for (std::size_t k = 0; k < slots.size(); ++k) all = all && is_answer(slots[k], answers[k]);
-    if (!all) continue;
+    if (!take_told(asked, report) && !take_asked(asked, std::span(said).subspan(i + 1), report)) continue;
     if (report.line == 0) report.line = asked.number;
-    for (std::size_t k = 0; k < slots.size(); ++k) take_answer(slots[k], answers[k], report);
     note_refusals(asked, report);
   }
   return report.line == 0 ? std::nullopt : std::optional(std::move(report));
