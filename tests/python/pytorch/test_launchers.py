@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -60,9 +61,15 @@ OWN_VALUE = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """Below the ports that the kernel gives to whoever asks for any."""
+    for port in random.sample(range(15000, 32000), 100):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port between 15000 and 32000")
 
 
 @pytest.fixture
@@ -89,7 +96,7 @@ def end(process):
         process.kill()
 
 
-def run_nodes(launcher, nodes, folder, environment, patience=PATIENCE):
+def run_nodes(launcher, nodes, folder, environment, patience):
     """Every node's command at once; each rank's notes, by RANK."""
     folder.mkdir()
     program = folder / "rank.py"
@@ -110,23 +117,32 @@ def run_nodes(launcher, nodes, folder, environment, patience=PATIENCE):
     return {int(file.stem[5:]): json.loads(file.read_text()) for file in folder.glob("rank-*.json")}
 
 
-def run_torchrun(nodes_of, tmp_path, environment):
-    """Somebody else may take a port between the look and the start, and torchrun's nodes then wait for each other for
-    ever: another port."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run"]
-    tries = 3
-    for attempt in range(tries):
+def restarted(ranks):
+    return any(rank["environment"]["TORCHELASTIC_RESTART_COUNT"] != "0" for rank in ranks.values())
+
+
+def run_undisturbed(launcher, nodes_of, folder, environment):
+    """Somebody else may take a port between the look and the start. torchrun's nodes then wait for each other for ever,
+    and where restarts are allowed both launchers start the ranks again: then once more, with other ports. `nodes_of`
+    makes the words of every node and may change the environment that it is given."""
+    for tries_left in (2, 1, 0):
+        mine = dict(environment)
+        words = nodes_of(mine)
         try:
-            return run_nodes(torchrun, nodes_of(), tmp_path / f"theirs-{attempt}", environment, patience=120)
+            ranks = run_nodes(launcher, words, folder.with_name(f"{folder.name}-{tries_left}"), mine, patience=120)
         except subprocess.TimeoutExpired:
-            if attempt == tries - 1:
+            if tries_left == 0:
                 raise
+            continue
+        if not restarted(ranks) or tries_left == 0:
+            return ranks
 
 
 def both(nodes_of, tmp_path, environment):
-    """The same words under torchrun and under gpuwarden run; `nodes_of` makes them, with ports of their own."""
-    theirs = run_torchrun(nodes_of, tmp_path, environment)
-    ours = run_nodes([PROGRAM, "run", "-q"], nodes_of(), tmp_path / "ours", environment)
+    """The same words under torchrun and under gpuwarden run."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    theirs = run_undisturbed(torchrun, nodes_of, tmp_path / "theirs", environment)
+    ours = run_undisturbed([PROGRAM, "run", "-q"], nodes_of, tmp_path / "ours", environment)
     return theirs, ours
 
 
@@ -156,7 +172,7 @@ def compare(theirs, ours, world, environment):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_one_node(torch, base, tmp_path, ranks):
-    def words():
+    def words(environment):
         return [["--standalone", "--nnodes=1", f"--nproc_per_node={ranks}", "--max_restarts=2", "--role=trainer"]]
 
     theirs, ours = both(words, tmp_path, base)
@@ -164,7 +180,7 @@ def test_one_node(torch, base, tmp_path, ranks):
 
 
 def test_two_nodes_that_meet_by_rendezvous(torch, base, tmp_path):
-    def words():
+    def words(environment):
         port = free_port()
         return [["--nnodes=2", "--nproc_per_node=2", f"--node_rank={node}", "--rdzv_backend=c10d", "--rdzv_id=job7",
                  "--rdzv_conf=join_timeout=120,read_timeout=60", "--monitor_interval=1",
@@ -177,7 +193,7 @@ def test_two_nodes_that_meet_by_rendezvous(torch, base, tmp_path):
 
 
 def test_two_nodes_with_fixed_ranks(torch, base, tmp_path):
-    def words():
+    def words(environment):
         port = free_port()
         return [["--nnodes=2", "--nproc_per_node=2", f"--node_rank={node}", "--master_addr=127.0.0.1",
                  f"--master_port={port}"] for node in (0, 1)]
@@ -187,9 +203,15 @@ def test_two_nodes_with_fixed_ranks(torch, base, tmp_path):
 
 
 def test_torchruns_variables_are_defaults_of_both(torch, base, tmp_path):
-    environment = dict(base, PET_NPROC_PER_NODE="2", PET_NNODES="1", PET_MASTER_PORT=str(free_port()), PET_ROLE="eval",
-                       PET_MAX_RESTARTS="3", PET_MONITOR_INTERVAL="1")
-    theirs, ours = both(lambda: [["--max_restarts=1"]], tmp_path, environment)
+    def words(environment):
+        environment["PET_MASTER_PORT"] = str(free_port())
+        return [["--max_restarts=1"]]
+
+    environment = dict(base, PET_NPROC_PER_NODE="2", PET_NNODES="1", PET_ROLE="eval", PET_MAX_RESTARTS="3",
+                       PET_MONITOR_INTERVAL="1")
+    theirs, ours = both(words, tmp_path, environment)
+    # Each was given a port of its own.
+    environment["PET_MASTER_PORT"] = ours[0]["environment"]["PET_MASTER_PORT"]
     compare(theirs, ours, 2, environment)
     assert ours[0]["environment"]["ROLE_NAME"] == "eval"
     assert ours[0]["environment"]["TORCHELASTIC_MAX_RESTARTS"] == "1"
