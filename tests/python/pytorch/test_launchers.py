@@ -52,6 +52,8 @@ found = {"environment": dict(os.environ), "sum": total.item(), "locals": [int(p.
 with open(os.path.join(sys.argv[1], "rank-%d.json" % rank), "w") as out:
     json.dump(found, out)
 dist.destroy_process_group()
+# PyTorch 2.13 ends 1 in 80 of these by SIGABRT under load ("terminate called without an active exception").
+os._exit(0)
 """
 
 # Told by both, but each its own: where they meet, and what is kept where.
