@@ -98,6 +98,10 @@ def end(process):
         process.kill()
 
 
+class PyTorchAborted(Exception):
+    """One of PyTorch's own threads ended a rank (seen under load): neither launcher's doing."""
+
+
 def run_nodes(launcher, nodes, folder, environment, patience):
     """Every node's command at once; each rank's notes, by RANK."""
     folder.mkdir()
@@ -112,6 +116,8 @@ def run_nodes(launcher, nodes, folder, environment, patience):
     try:
         for one in started:
             said, _ = one.communicate(timeout=patience)
+            if "terminate called without an active exception" in said:
+                raise PyTorchAborted(said)
             assert one.returncode == 0, said
     finally:
         for one in started:
@@ -132,7 +138,7 @@ def run_undisturbed(launcher, nodes_of, folder, environment):
         words = nodes_of(mine)
         try:
             ranks = run_nodes(launcher, words, folder.with_name(f"{folder.name}-{tries_left}"), mine, patience=120)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, PyTorchAborted):
             if tries_left == 0:
                 raise
             continue
