@@ -84,7 +84,7 @@ beside() {
   shift
   setsid "$@" >"build/$name.log" 2>&1 </dev/null &
   beside_pids[$name]=$!
-  trap 'for pid in "${beside_pids[@]}"; do kill -- "-$pid" || true; done' EXIT
+  trap 'for pid in "${beside_pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done' EXIT
 }
 
 # finish NAME: waits for it and shows what it said; fails as it did.
