@@ -74,6 +74,19 @@ constexpr auto kLabels = std::to_array<Label>({
     {"platform", "platform", EnvTool::transformers},
     {"gpu type", "gpu_type", EnvTool::transformers},
     {"accelerator", "gpu_type", EnvTool::transformers},
+    // TRL's and LLaMA-Factory's reports are made in the same manner.
+    {"llamafactory version", "llamafactory", EnvTool::transformers, true},
+    {"trl version", "trl", EnvTool::transformers, true},
+    {"pytorch version", "torch_gpu", EnvTool::transformers},
+    {"deepspeed version", "deepspeed", EnvTool::transformers},
+    {"bitsandbytes version", "bitsandbytes", EnvTool::transformers},
+    {"peft version", "peft", EnvTool::transformers},
+    {"datasets version", "datasets", EnvTool::transformers},
+    {"cuda device", "gpu_type", EnvTool::transformers},
+    {"cuda device(s)", "gpu_type", EnvTool::transformers},
+    {"accelerator(s)", "gpu_type", EnvTool::transformers},
+    {"gpu number", "gpu_count", EnvTool::transformers},
+    {"gpu memory", "gpu_memory", EnvTool::transformers},
     {"jax", "jax", EnvTool::jax},
     {"jaxlib", "jaxlib", EnvTool::jax, true},
     {"numpy", "numpy", EnvTool::jax},
@@ -172,7 +185,10 @@ class Reader {
         if (const Label* label = sure_label(piece)) sure[label->tool].insert(label);
       }
     }
-    const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) { return entry.second.size(); });
+    // Of "PyTorch version" and "TRL version" the second one says whose both are.
+    const auto most = std::ranges::max_element(sure, {}, [](const auto& entry) {
+      return std::pair(entry.second.size(), entry.first == EnvTool::transformers);
+    });
     if (most == sure.end() || (most->second.size() < 2 && most->first != EnvTool::transformers)) return false;
     report_.tool = most->first;
     return true;

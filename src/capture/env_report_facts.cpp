@@ -158,8 +158,8 @@ PythonEnvironment python_of(const EnvReport& report) {
     read_torch_build(report, *torch, python);
   }
   for (const auto& package : report.packages) add_package(python, package.name, package.version, package.manager);
-  for (const std::string_view slot :
-       {"vllm", "transformers", "accelerate", "deepspeed", "jax", "jaxlib", "numpy", "tensorflow"}) {
+  for (const std::string_view slot : {"vllm", "transformers", "accelerate", "deepspeed", "jax", "jaxlib", "numpy",
+                                      "tensorflow", "llamafactory", "trl", "peft", "datasets", "bitsandbytes"}) {
     const auto value = known(report.cell(slot));
     const std::string first = value ? std::string(value->substr(0, value->find_first_of(" @,"))) : "";
     if (knowledge::Version::parse(first)) add_package(python, slot, first, "");
@@ -170,10 +170,10 @@ PythonEnvironment python_of(const EnvReport& report) {
   }
   python.torch_debug = truth_of(trim(report.cell("debug")));
   python.cuda_available = truth_of(trim(report.cell("cuda_available")));
-  // "2.4.1+cu121 (True)" of transformers.
+  // "2.4.1+cu121 (True)" of transformers, "2.8.0+cu128 (GPU)" of LLaMA-Factory, which says nothing otherwise.
   const std::string_view with_gpu = report.cell("torch_gpu");
-  if (with_gpu.ends_with("(True)") || with_gpu.ends_with("(False)"))
-    python.cuda_available = with_gpu.ends_with("(True)");
+  if (with_gpu.ends_with("(True)") || with_gpu.ends_with("(False)") || with_gpu.ends_with("(GPU)"))
+    python.cuda_available = !with_gpu.ends_with("(False)");
   python.torch_architectures = report.torch_architectures;
   python.cuda_runtime = known(report.cell("cuda_runtime"));
   python.cudnn = cudnn_of(report);
@@ -266,12 +266,33 @@ void read_memories(const EnvReport& report, Snapshot& snapshot) {
   }
 }
 
-/// JAX's "NVIDIA A100-SXM4-40GB-8, 4 local devices": of all processes 8, of this one 4. transformers name the first
-/// GPU.
+/// Reports in Hugging Face's manner: transformers name the first GPU, diffusers ("NVIDIA A100-SXM4-80GB, 81920 MiB")
+/// and TRL ("NVIDIA H100 80GB HBM3, NVIDIA H100 80GB HBM3") all of them, LLaMA-Factory how many there are and what
+/// torch.cuda.mem_get_info() says of the memory, divided by 1024 three times ("79.25GB").
+void read_listed_names(const EnvReport& report, Snapshot& snapshot) {
+  if (!snapshot.gpus.empty()) return;
+  constexpr std::size_t kMostGpus = 64;
+  std::vector<std::string> names;
+  for (std::string_view rest = report.cell("gpu_type"); !rest.empty() && names.size() < kMostGpus;) {
+    const std::size_t comma = rest.find(", ");
+    if (const std::string_view name = trim(rest.substr(0, comma)); !name.ends_with("MiB") && !is_unknown_word(name))
+      names.emplace_back(name);
+    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 2);
+  }
+  const auto count = parse_integer(trim(report.cell("gpu_count"))).value_or(1);
+  if (names.size() == 1 && count > 1)
+    names.resize(std::min(static_cast<std::size_t>(count), kMostGpus), std::string(names.front()));
+  std::string memory = std::string(trim(report.cell("gpu_memory")));
+  if (memory.ends_with("GB")) memory.replace(memory.size() - 2, 2, " GiB");
+  const auto each = memory.ends_with(" GiB") ? memory_of(memory) : std::nullopt;
+  for (const std::string& name : names) {
+    snapshot.gpus.push_back(gpu_named(static_cast<std::uint32_t>(snapshot.gpus.size()), name));
+    if (each) snapshot.gpus.back().sample.memory_total = *each;
+  }
+}
+
+/// JAX's "NVIDIA A100-SXM4-40GB-8, 4 local devices": of all processes 8, of this one 4.
 void read_device_names(const EnvReport& report, Snapshot& snapshot) {
-  // diffusers: "NVIDIA A100-SXM4-80GB, 81920 MiB".
-  const std::string_view type = report.cell("gpu_type").substr(0, report.cell("gpu_type").find(", "));
-  if (!is_unknown_word(type) && snapshot.gpus.empty()) snapshot.gpus.push_back(gpu_named(0, type));
   const std::string_view devices = report.cell("jax_devices");
   const std::size_t comma = devices.rfind(", ");
   const std::size_t dash = devices.substr(0, comma).rfind('-');
@@ -305,6 +326,7 @@ void read_gpus(const EnvReport& report, Snapshot& snapshot) {
     for (const std::uint32_t index : indices_in(std::string_view(text).substr(4, colon - 4)))
       snapshot.gpus.push_back(gpu_named(index, text.substr(colon + 1)));
   }
+  read_listed_names(report, snapshot);
   read_device_names(report, snapshot);
   read_capabilities(report, snapshot);
   read_memories(report, snapshot);

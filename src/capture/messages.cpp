@@ -30,6 +30,8 @@ constexpr auto kMessages = std::to_array<Message>({
     {"arch_not_supported", "PyTorch no longer supports this GPU because it is too old", "", "", Take::nothing},
     // source: pytorch/vision#9174 and its like
     {"torchvision_operator", "operator torchvision::", "does not exist", "operator ", Take::nothing},
+    // source: facebookresearch/xformers, xformers/_cpp_lib.py
+    {"xformers_other_build", " with CUDA ", " (you have ", " (you have ", Take::rest},
     {"driver_too_old", "The NVIDIA driver on your system is too old", "", "found version ", Take::number},
     {"no_driver", "Found no NVIDIA driver on your system", "", "", Take::nothing},
     {"cuda_unknown_error", "CUDA unknown error - this may be due to", "", "", Take::nothing},

@@ -236,6 +236,40 @@ void companion_fails(const Subject& subject, Report& report) {
   }
 }
 
+/// The release that is made for this PyTorch, from the index of its build; else one's own build.
+std::vector<std::string> xformers_for(std::string_view torch) {
+  const auto own = Version::parse(torch);
+  const std::size_t plus = torch.find('+');
+  const std::string build(plus == std::string_view::npos ? "" : torch.substr(plus + 1));
+  const bool released = own && !torch.contains("dev") && (build.empty() || build.starts_with("cu"));
+  const auto fitting = released ? knowledge::companions_of(*own) : std::vector<const knowledge::TorchCompanion*>{};
+  const auto row = std::ranges::find(fitting, "xformers", &knowledge::TorchCompanion::package);
+  if (row != fitting.end())
+    return {fmt::format("pip install --no-deps xformers=={}{}", (*row)->version,
+                        build.empty() ? "" : " --index-url https://download.pytorch.org/whl/" + build)};
+  return {
+      "pip uninstall -y xformers   # no release of it is known for this PyTorch: PyTorch's own attention is used then",
+      "pip install --no-build-isolation --no-deps git+https://github.com/facebookresearch/xformers   # or your own "
+      "build, with the toolkit"};
+}
+
+/// xFormers names both: "PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.8.0+cu128)". Its kernels are then left out.
+void xformers_differs(const Subject& subject, Report& report) {
+  for (const auto& message : subject.environment.messages) {
+    if (message.kind != "xformers_other_build") continue;
+    constexpr std::string_view kName = "PyTorch ";
+    const std::string_view text = std::string_view(message.text).substr(0, message.text.find(" with CUDA "));
+    const std::size_t at = text.rfind(kName);
+    const std::string_view made = at == std::string_view::npos ? "" : text.substr(at + kName.size());
+    // Of another Python alone both are the same.
+    if (made.empty() || made == message.value) continue;
+    report.say(fmt::format("xFormers was built for PyTorch {}, this is {}{}: its kernels are not used", made,
+                           message.value, message.line == 0 ? "" : fmt::format(" (line {})", message.line)),
+               xformers_for(message.value));
+    return;
+  }
+}
+
 void companions_differ(const Subject& subject, Report& report) {
   bool named = false;
   for (const Torch& torch : torches(subject)) {
@@ -253,7 +287,9 @@ void companions_differ(const Subject& subject, Report& report) {
                          : fmt::format("install{} of the same source and day as this PyTorch", companions)});
     named = true;
   }
-  if (!named) companion_fails(subject, report);
+  if (named) return;
+  companion_fails(subject, report);
+  xformers_differs(subject, report);
 }
 
 void python_not_served(const Subject& subject, Report& report) {

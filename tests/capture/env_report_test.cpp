@@ -229,6 +229,48 @@ TEST(EnvReports, TheBuildOfWindowsIsNoMachine) {
   EXPECT_FALSE(snapshot.environment->host.machine);
 }
 
+// source of the form: hiyouga/LLaMA-Factory, src/llamafactory/extras/env.py
+TEST(EnvReports, LlamaFactorysNamesHowManyGpusThereAreAndTheirMemory) {
+  const auto snapshot = snapshot_of(
+      "- `llamafactory` version: 0.9.3\n- Platform: Linux-6.8.0-59-generic-x86_64-with-glibc2.35\n"
+      "- Python version: 3.11.4\n- PyTorch version: 2.7.1+cu126 (GPU)\n- Transformers version: 4.52.4\n"
+      "- PEFT version: 0.15.2\n- TRL version: 0.9.6\n- GPU type: NVIDIA H20\n- GPU number: 3\n"
+      "- GPU memory: 95.08GB\n- DeepSpeed version: 0.16.9\n- vLLM version: 0.9.1\n");
+  ASSERT_EQ(snapshot.gpus.size(), 3U);
+  for (const auto& record : snapshot.gpus) {
+    EXPECT_EQ(record.gpu.name, "NVIDIA H20");
+    ASSERT_TRUE(record.sample.memory_total);
+    EXPECT_NEAR(static_cast<double>(record.sample.memory_total->value) / 1073741824, 95.08, 0.001);
+  }
+  const auto& python = snapshot.environment->pythons.at(0);
+  EXPECT_EQ(python.cuda_available, true);
+  EXPECT_EQ(python.version, "3.11.4");
+  for (const auto& [name, version] : {std::pair{"torch", "2.7.1+cu126"},
+                                      {"llamafactory", "0.9.3"},
+                                      {"trl", "0.9.6"},
+                                      {"deepspeed", "0.16.9"},
+                                      {"vllm", "0.9.1"}}) {
+    const auto* package = facts::find_package(python, name);
+    ASSERT_NE(package, nullptr) << name;
+    EXPECT_EQ(package->version, version);
+  }
+}
+
+// source of the form: huggingface/trl, trl/scripts/env.py
+TEST(EnvReports, TrlsListsEachGpu) {
+  const auto snapshot = snapshot_of(
+      "- Platform: Linux-5.15.0-1048-aws-x86_64-with-glibc2.31\n- Python version: 3.12.2\n- TRL version: 0.16.0\n"
+      "- PyTorch version: 2.6.0\n- CUDA device(s): NVIDIA H100 80GB HBM3, NVIDIA H100 80GB HBM3\n"
+      "- Transformers version: 4.47.0\n- vLLM version: not installed\n");
+  ASSERT_EQ(snapshot.gpus.size(), 2U);
+  EXPECT_EQ(snapshot.gpus[1].gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(snapshot.gpus[1].gpu.index.value, 1U);
+  const auto& python = snapshot.environment->pythons.at(0);
+  EXPECT_EQ(facts::find_package(python, "torch")->version, "2.6.0");
+  EXPECT_EQ(facts::find_package(python, "vllm"), nullptr);
+  EXPECT_EQ(python.cuda_available, std::nullopt);
+}
+
 TEST(EnvReports, ACutLosesValuesAndChangesNone) {
   const std::string text(kCollectEnv);
   const auto whole = snapshot_of(text);
@@ -248,12 +290,14 @@ TEST(TorchMessages, SayWhatIsWrongWithItsNumbers) {
       "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver\n"
       "ImportError: /lib/libc.so.6: version `GLIBC_2.32' not found (required by x.so)\n"
       "OSError: libcudart.so.12: cannot open shared object file: No such file or directory\n"
-      "nvcc fatal   : Unsupported gpu architecture 'compute_89'\n");
+      "nvcc fatal   : Unsupported gpu architecture 'compute_89'\n"
+      "    PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.8.0.dev20250331+cu128)\n");
   std::vector<std::pair<std::string, std::string>> told;
   for (const auto& message : snapshot.environment->messages) told.emplace_back(message.kind, message.value);
   EXPECT_THAT(told, ElementsAre(std::pair("arch_not_supported", "sm_120"), std::pair("driver_too_old", "11040"),
                                 std::pair("cuda_error", "803"), std::pair("glibc_missing", "2.32"),
-                                std::pair("library_missing", "libcudart.so.12"), std::pair("nvcc_arch_unknown", "89")));
+                                std::pair("library_missing", "libcudart.so.12"), std::pair("nvcc_arch_unknown", "89"),
+                                std::pair("xformers_other_build", "2.8.0.dev20250331+cu128")));
   EXPECT_THAT(snapshot.environment->pythons.at(0).torch_architectures, ElementsAre("sm_50", "sm_80", "sm_90"));
 }
 

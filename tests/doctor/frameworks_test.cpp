@@ -178,6 +178,28 @@ TEST(FrameworkChecks, AnImportThatMissesTorchvisionsOperatorsIsACompanionOfAnoth
   EXPECT_TRUE(found.findings[0].title.contains("(line 8)")) << found.findings[0].title;
 }
 
+TEST(FrameworkChecks, WhatXformersSaysItWasBuiltForIsHeldAgainstThisPyTorch) {
+  const auto say = [](const char* made, const char* here) {
+    Snapshot machine = healthy_machine();
+    software(machine).messages.push_back(
+        {"xformers_other_build", std::string("PyTorch ") + made + " with CUDA 1204 (you have " + here + ")", here, 2});
+    return machine;
+  };
+  const Snapshot nightly = say("2.6.0+cu124", "2.8.0.dev20250331+cu128");
+  const auto found = examined(nightly);
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].id, "torch-companions-differ");
+  EXPECT_EQ(found.findings[0].severity, doctor::Severity::warning);
+  EXPECT_EQ(found.findings[0].title,
+            "xFormers was built for PyTorch 2.6.0+cu124, this is 2.8.0.dev20250331+cu128 (line 2): its kernels are not "
+            "used");
+  EXPECT_TRUE(fixes_of(nightly).starts_with("pip uninstall -y xformers")) << fixes_of(nightly);
+  EXPECT_TRUE(fixes_of(say("2.9.0+cu128", "2.9.1+cu130"))
+                  .contains("xformers==0.0.33.post2 --index-url https://download.pytorch.org/whl/cu130"));
+  // Another Python alone is told with the same PyTorch twice.
+  EXPECT_EQ(found_in(say("2.9.1+cu130", "2.9.1+cu130")), "");
+}
+
 TEST(FrameworkChecks, APyTorchOfUnknownVersionThatSeesNoGpuIsNamed) {
   Snapshot machine;
   machine.origin = "report.txt: collect_env";

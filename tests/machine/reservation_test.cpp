@@ -27,9 +27,10 @@ class Reservations : public ::testing::Test {
     for (const auto& device : lease_devices(snapshot_, dir_ / "sys", dir_ / "proc"))
       put(device.kernel_file, "0x10de\n");
   }
-  lease::LeaseStore store(const std::string& run = "r1") {
+  lease::LeaseStore store(const std::string& run = "r1") { return store_at(clock_, run); }
+  lease::LeaseStore store_at(Clock& clock, const std::string& run) {
     facts::LeaseHolder self{Pid{::getpid()}, "", run, "python train.py", system_clock().wall_now()};
-    auto opened = lease::LeaseStore::open({.directory = dir_ / "leases", .self = self}, clock_);
+    auto opened = lease::LeaseStore::open({.directory = dir_ / "leases", .self = self}, clock);
     EXPECT_THAT(opened, IsOk());
     return *opened;
   }
@@ -113,7 +114,8 @@ TEST_F(Reservations, AWaitThatIsOverSaysHowLongItWas) {
 
 TEST_F(Reservations, WaitsUntilTheGpusAreGivenBack) {
   std::optional<Reservation> held = std::move(*make(gpus(2)));
-  const auto leases = store("r2");
+  // Threads wait for each other's locks in earnest: a fake clock's patience is over before the other one runs.
+  const auto leases = store_at(system_clock(), "r2");
   std::jthread giver([&] {
     EXPECT_TRUE(eventually(kSoon, [&] { return !leases.inspect({}).waiting.empty(); }));
     held.reset();
@@ -125,7 +127,7 @@ TEST_F(Reservations, WaitsUntilTheGpusAreGivenBack) {
 
 TEST_F(Reservations, AStopEndsAWaitAtOnce) {
   const auto held = make(gpus(2));
-  const auto leases = store("r2");
+  const auto leases = store_at(system_clock(), "r2");
   std::stop_source stop;
   std::jthread stopper([&] {
     EXPECT_TRUE(eventually(kSoon, [&] { return !leases.inspect({}).waiting.empty(); }));
