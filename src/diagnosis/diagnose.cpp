@@ -251,6 +251,13 @@ bool is_symptom(const std::vector<Suspect>& suspects, const std::string& id) {
   return found != suspects.end() && found->role == knowledge::Role::symptom;
 }
 
+/// Whether an exception of the program's own, of which no cause is known, ended it before the event.
+bool ended_before(const Reading& reading, const Event& event) {
+  return !reading.newest_first && std::ranges::any_of(reading.tracebacks, [&](const Traceback& end) {
+    return end.file == event.file && end.line < event.line && !names_a_cause(reading, end.file, end.line);
+  });
+}
+
 /// Weights become confidences: the first cause's by how often such causes were right, the others' in proportion.
 void state_confidences(std::vector<Cause>& causes) {
   if (causes.empty()) return;
@@ -292,6 +299,8 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   if (plain != nullptr && only_symptoms && came_before(*plain, *suspects.front().events.front())) {
     std::erase_if(diagnosis.causes, [&](const Cause& cause) { return is_symptom(suspects, cause.id); });
   }
+  if (only_symptoms && is_seen_by_others(suspects.front()) && ended_before(reading, *suspects.front().events.front()))
+    std::erase_if(diagnosis.causes, [&](const Cause& cause) { return cause.id == suspects.front().cause->id; });
   tell_plain_failure(reading, plain, diagnosis);
   tell_harmless(reading, diagnosis);
   state_confidences(diagnosis.causes);

@@ -117,6 +117,22 @@ TEST(Reasoning, APlainFailureOfOneRankIsNoGpuFault) {
   EXPECT_FALSE(diagnosis.only_consequences);
 }
 
+// No rule knows the exception; it is the program's own, and came before its launcher's words.
+TEST(Reasoning, AnExceptionOfTheProgramsOwnIsWhatEndedARank) {
+  const std::string exception =
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/work/tokens.py\", line 16, in load\n"
+      "[rank0]:     return read(path)\n[rank0]: tokens.NoTokenizer: ./data/bpe.model\n";
+  const std::string launcher =
+      "E0327 17:34:59.290000 13 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: 1) "
+      "local_rank: 0 (pid: 9280) of binary: /usr/bin/python3\n";
+  const Diagnosis diagnosis = diagnose_text(exception + launcher, "run.log");
+  EXPECT_THAT(causes_of(diagnosis), IsEmpty());
+  ASSERT_TRUE(diagnosis.ordinary);
+  EXPECT_EQ(diagnosis.ordinary->line, 4);
+  EXPECT_FALSE(diagnosis.only_consequences);
+  EXPECT_THAT(causes(launcher + exception), ElementsAre("crash_secondary")) << "what came later ended nothing";
+}
+
 TEST(Reasoning, APlainFailureElsewhereExplainsATimeout) {
   EXPECT_THAT(causes({{"rank0.log", kTimeout}, {"rank3.log", "FileNotFoundError: [Errno 2] No such file: 'x.bin'\n"}}),
               IsEmpty());

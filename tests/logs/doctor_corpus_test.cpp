@@ -35,7 +35,7 @@ TEST(DoctorCorpus, ProblemsOfThoseThatWereLookedAtAreFoundAndHealthyOnesHaveNoEr
 
 TEST(DoctorCorpus, ProblemsOfPublicThreadsAreFoundAndNamedFirst) {
   const auto folder = source_folder() / "tests/corpus/doctor";
-  for (const char* set : {"", "second", "third", "fourth"}) {
+  for (const char* set : {"", "second", "third", "fourth", "fifth"}) {
     const bench::DoctorScore score = score_of(folder / set / "index.jsonl");
     ASSERT_GT(score.problems, 10) << set;
     ASSERT_GT(score.healthy, 5) << set;
