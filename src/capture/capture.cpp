@@ -348,7 +348,12 @@ void read_programs(const std::vector<Line>& lines, Capture& capture) {
     facts::Snapshot part = snapshot_of_env_report(*report);
     facts::Snapshot& whole = capture.snapshot;
     if (!whole.gpus.empty()) part.gpus.clear();
-    if (whole.driver_version) part.driver_version.reset();
+    if (whole.driver_version) {
+      // Another number of the driver is of another system.
+      const auto same = part.driver_version == whole.driver_version;
+      if (part.driver_version && !same) part.environment->host.distribution.reset();
+      part.driver_version.reset();
+    }
     if (whole.cuda_driver_version) part.cuda_driver_version.reset();
     // Of two answers the one that says that CUDA is there: the other is of before, or of another node.
     if (sees_cuda(whole)) part.environment->messages.clear();
