@@ -26,6 +26,7 @@
 #include "capture/vendor_json.hpp"
 #include "capture/worded_kinds.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/wrapped_text.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::capture {
@@ -391,8 +392,14 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
   if (error) return std::unexpected(std::move(*error));
   if (!capture) {
     capture.emplace();
-    const std::string rest = take_xml(text, *capture);
+    std::string rest = take_xml(text, *capture);
+    const auto whole = unwrap(rest);
+    const bool wrapped = whole && whole->sure;
+    if (wrapped) rest = whole->text;
     std::vector<Line> lines = lines_of(rest);
+    for (Line& line : lines) {
+      if (wrapped) line.number = whole->numbers[line.number - 1];
+    }
     Capture software;
     read_software(lines, software);
     append(*capture, Scanner(lines).scan());
