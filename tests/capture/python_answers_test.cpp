@@ -72,6 +72,40 @@ TEST(PythonAnswers, TheLastOneCounts) {
   EXPECT_THAT(hidden.environment->messages, IsEmpty());
 }
 
+TEST(PythonAnswers, EachMachineHasItsOwn) {
+  const std::string text =
+      "ada@login1:~$ python -c \"import torch; print(torch.__version__, torch.cuda.is_available())\"\n2.4.1+cpu False\n"
+      "[ada@gpu7 src]$ python -c \"import torch; print(torch.__version__, torch.cuda.is_available())\"\n"
+      "2.6.0+cu124 True\n";
+  const auto both = read_capture(text, "test");
+  ASSERT_TRUE(both);
+  EXPECT_EQ(facts::find_package(both->snapshot.environment->pythons.at(0), "torch")->version, "2.4.1+cpu");
+  EXPECT_EQ(both->snapshot.environment->messages.size(), 1U) << "the first machine's answer";
+  EXPECT_THAT(both->warnings,
+              ElementsAre(HasSubstr("line 3: Python's answers are of gpu7; only those of login1 are read")));
+  // The other facts are the second's.
+  const auto second = read_capture(text + "[ada@gpu7 src]$ nvidia-smi -L\nGPU 0: NVIDIA L4 (UUID: GPU-1)\n", "test");
+  ASSERT_TRUE(second);
+  EXPECT_EQ(facts::find_package(second->snapshot.environment->pythons.at(0), "torch")->version, "2.6.0+cu124");
+  EXPECT_THAT(second->snapshot.environment->messages, IsEmpty());
+  EXPECT_THAT(second->warnings, ElementsAre(HasSubstr("are of login1; only those of gpu7")));
+}
+
+TEST(PythonAnswers, AHeadingNamesAMachineAndASectionNone) {
+  const auto nodes = read_capture(
+      "=== node1 ===\n>>> torch.cuda.is_available()\nTrue\n=== node2 ===\n>>> torch.cuda.is_available()\nFalse\n",
+      "test");
+  ASSERT_TRUE(nodes);
+  EXPECT_EQ(nodes->snapshot.environment->pythons.at(0).cuda_available, true);
+  EXPECT_EQ(nodes->warnings.size(), 1U);
+  const auto sections = read_capture(
+      "=== before ===\n>>> torch.cuda.is_available()\nFalse\n=== after ===\n>>> torch.cuda.is_available()\nTrue\n",
+      "test");
+  ASSERT_TRUE(sections);
+  EXPECT_EQ(sections->snapshot.environment->pythons.at(0).cuda_available, true);
+  EXPECT_THAT(sections->warnings, IsEmpty());
+}
+
 TEST(PythonAnswers, WhatIsNoAnswerIsLeftAlone) {
   EXPECT_FALSE(read_capture("print(torch.cuda.get_device_name(0))\nprint(torch.cuda.is_available())\n", "test"));
   EXPECT_FALSE(read_capture("torch.cuda.get_device_name() gives\nsome prose about it\n", "test"));
