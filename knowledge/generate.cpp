@@ -211,6 +211,23 @@ void write_torch_companion(std::ofstream& out, const Row& row) {
       << (row.at("or_newer") == "yes" ? "true" : "false") << "," << needed(row, "source") << "},\n";
 }
 
+void write_torch_triton(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("torch"));
+  as_of(row);
+  out << "{" << version(row, "torch") << "," << needed(row, "triton") << "," << needed(row, "source") << "},\n";
+}
+
+void write_bitsandbytes(std::ofstream& out, const Row& row) {
+  static std::set<std::string> seen;
+  once(seen, row.at("first"));
+  as_of(row);
+  if (row.at("takes") != "exact" && row.at("takes") != "major") stop("column takes: exact or major");
+  out << "{" << version(row, "first") << "," << version(row, "last") << "," << needed(row, "cuda") << ","
+      << (row.at("takes") == "major" ? "true" : "false") << "," << version(row, "torch") << "," << needed(row, "source")
+      << "},\n";
+}
+
 void write_component(std::ofstream& out, const Row& row) {
   out << "{" << needed(row, "component") << "," << needed(row, "version") << "," << text(row, "needs") << ","
       << text(row, "capability") << "," << text(row, "driver_or_other") << "," << text(row, "source") << "},\n";
@@ -388,6 +405,8 @@ const std::map<std::string, void (*)(std::ofstream&, const Row&)> kWriters{{"mod
                                                                            {"components", write_component},
                                                                            {"xid", write_xid},
                                                                            {"torch_companions", write_torch_companion},
+                                                                           {"torch_triton", write_torch_triton},
+                                                                           {"bitsandbytes", write_bitsandbytes},
                                                                            {"xid_before_ampere", write_xid},
                                                                            {"variables", write_variable},
                                                                            {"catalog", write_catalog},

@@ -22,20 +22,21 @@ Result<Patient> read_patient(const Context& context) {
   }
   GPUWARDEN_TRY(const auto texts, machine::read_texts(files));
   std::vector<doctor::ToldFinding> told;
-  std::vector<machine::NamedText> facts;
+  capture::Capture capture;
   std::optional<Error> unread;
   for (const auto& file : texts) {
     logs::Recognised known = logs::recognise(file.text, file.name);
-    if (known.facts)
-      facts.push_back(file);
+    if (known.facts && capture.parts.empty())
+      capture = std::move(*known.facts);
+    else if (known.facts)
+      capture::add_capture(capture, std::move(*known.facts));
     else if (known.told.empty())
       unread = std::move(known.unread);
     std::ranges::move(known.told, std::back_inserter(told));
   }
   if (unread) return std::unexpected(*unread);
-  GPUWARDEN_TRY(auto capture, machine::captures_of(facts));
   for (const std::string& warning : capture.warnings) warn(printable(warning));
-  if (facts.empty()) capture.snapshot.origin = texts.front().name + ": a log";
+  if (capture.parts.empty()) capture.snapshot.origin = texts.front().name + ": a log";
   GPUWARDEN_TRY(Machine machine, open_told_machine(context, {std::move(capture.snapshot), texts.front().name}));
   return Patient{std::move(machine), std::move(told)};
 }

@@ -26,6 +26,7 @@
 #include "capture/vendor_json.hpp"
 #include "capture/worded_kinds.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/wrapped_text.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::capture {
@@ -342,19 +343,42 @@ bool sees_cuda(const facts::Snapshot& snapshot) {
 }
 
 /// Programs know the machine through CUDA: what the driver's own tools and reports tell of it stays.
-void read_programs(const std::vector<Line>& lines, Capture& capture) {
-  for (const auto& report : {read_program_report(lines), read_python_answers(lines)}) {
-    if (!report) continue;
-    facts::Snapshot part = snapshot_of_env_report(*report);
-    facts::Snapshot& whole = capture.snapshot;
-    if (!whole.gpus.empty()) part.gpus.clear();
-    if (whole.driver_version) part.driver_version.reset();
-    if (whole.cuda_driver_version) part.cuda_driver_version.reset();
-    // Of two answers the one that says that CUDA is there: the other is of before, or of another node.
-    if (sees_cuda(whole)) part.environment->messages.clear();
-    capture.parts.push_back({Kind::program, report->line});
-    merge(whole, std::move(part));
+void add_program(const EnvReport& report, Capture& capture) {
+  facts::Snapshot part = snapshot_of_env_report(report);
+  facts::Snapshot& whole = capture.snapshot;
+  if (!whole.gpus.empty()) part.gpus.clear();
+  if (whole.driver_version) {
+    // Another number of the driver is of another system.
+    const bool same = part.driver_version == whole.driver_version;
+    if (part.driver_version && !same) part.environment->host.distribution.reset();
+    part.driver_version.reset();
   }
+  if (whole.cuda_driver_version) part.cuda_driver_version.reset();
+  // Of two answers the one that says that CUDA is there: the other is of before, or of another node.
+  if (sees_cuda(whole)) part.environment->messages.clear();
+  capture.parts.push_back({Kind::program, report.line});
+  merge(whole, std::move(part));
+}
+
+/// Of several machines' answers those count that are of the machine of which the other facts are, else the first's.
+const PythonAnswers& choose(const std::vector<PythonAnswers>& machines, const std::string& host) {
+  const auto own = std::ranges::find(machines, host, &PythonAnswers::host);
+  return host.empty() || own == machines.end() ? machines.front() : *own;
+}
+
+void read_programs(const std::vector<Line>& lines, Capture& capture) {
+  const auto machines = read_python_answers(lines);
+  const std::string host = capture.parts.empty() ? "" : host_at(lines, capture.parts.front().line);
+  if (const auto report = read_program_report(lines)) add_program(*report, capture);
+  if (machines.empty()) return;
+  const PythonAnswers& own = choose(machines, host);
+  for (const PythonAnswers& other : machines) {
+    if (&other == &own) continue;
+    const auto name = [](const std::string& machine) { return machine.empty() ? "a machine without a name" : machine; };
+    capture.warnings.push_back(fmt::format("line {}: Python's answers are of {}; only those of {} are read",
+                                           other.report.line, name(other.host), name(own.host)));
+  }
+  add_program(own.report, capture);
 }
 
 }  // namespace
@@ -386,8 +410,14 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
   if (error) return std::unexpected(std::move(*error));
   if (!capture) {
     capture.emplace();
-    const std::string rest = take_xml(text, *capture);
+    std::string rest = take_xml(text, *capture);
+    const auto whole = unwrap(rest);
+    const bool wrapped = whole && whole->sure;
+    if (wrapped) rest = whole->text;
     std::vector<Line> lines = lines_of(rest);
+    for (Line& line : lines) {
+      if (wrapped) line.number = whole->numbers[line.number - 1];
+    }
     Capture software;
     read_software(lines, software);
     append(*capture, Scanner(lines).scan());

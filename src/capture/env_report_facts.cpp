@@ -60,7 +60,9 @@ constexpr auto kDistributions =
                                                                   {"Linux Mint", "linuxmint"},
                                                                   {"Pop!_OS", "pop"},
                                                                   {"Manjaro", "manjaro"},
-                                                                  {"Microsoft Windows", knowledge::kWindows}});
+                                                                  {"Microsoft Windows", knowledge::kWindows},
+                                                                  {"macOS", knowledge::kMacos},
+                                                                  {"Mac OS", knowledge::kMacos}});
 
 /// "Ubuntu 22.04.4 LTS (x86_64)"; "Microsoft Windows 11 Pro (10.0.22631 64-bit)", which names no machine.
 void read_distribution(const std::string& os, facts::Host& host) {
@@ -81,6 +83,8 @@ void read_distribution(const std::string& os, facts::Host& host) {
 /// "Linux-5.15.0-105-generic-x86_64-with-glibc2.35".
 void read_platform(const std::string& platform, facts::Host& host) {
   if (platform.starts_with("Windows-") && !host.distribution) host.distribution = knowledge::kWindows;
+  const bool mac = platform.starts_with("macOS-") || platform.starts_with("Darwin-");
+  if (mac && !host.distribution) host.distribution = knowledge::kMacos;
   if (!platform.starts_with("Linux-")) return;
   const std::size_t end = platform.find("-with-");
   host.kernel = platform.substr(6, end == std::string::npos ? end : end - 6);
@@ -340,7 +344,8 @@ Snapshot snapshot_of_env_report(const EnvReport& report) {
   Environment& environment = snapshot.environment.emplace();
   const auto driver = known(report.cell("driver"));
   const auto driver_words = driver ? split_words(*driver) : std::vector<std::string_view>{};
-  if (!driver_words.empty() && knowledge::Version::parse(driver_words[0])) snapshot.driver_version = driver_words[0];
+  if (!driver_words.empty() && knowledge::Version::parse(driver_words[0]))
+    snapshot.driver_version = driver_of_windows(driver_words[0]).value_or(std::string(driver_words[0]));
   snapshot.cuda_driver_version = known(report.cell("cuda_driver"));
   read_gpus(report, snapshot);
   environment.pythons.push_back(python_of(report));

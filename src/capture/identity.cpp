@@ -43,6 +43,18 @@ std::optional<std::chrono::system_clock::time_point> time_of(std::string_view ce
   return std::nullopt;
 }
 
+// source: NVIDIA's driver for Windows: 536.23 is 31.0.15.3623 in its nv_disp.inf (DriverVer), in Device Manager and in
+// dxdiag, 560.94 is 32.0.15.6094
+std::optional<std::string> driver_of_windows(std::string_view number) {
+  const auto parts = split(number, '.');
+  if (parts.size() != 4 || parts[2].size() < 2 || parts[3].size() != 4) return std::nullopt;
+  for (const std::string_view part : parts) {
+    if (part.empty() || part.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  }
+  const std::string digits = std::string(1, parts[2].back()) + std::string(parts[3]);
+  return digits.substr(0, 3) + "." + digits.substr(3);
+}
+
 bool is_name_of_gpu(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   constexpr std::size_t kMostWords = 9;

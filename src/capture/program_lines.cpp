@@ -63,6 +63,63 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"ollama", "msg=\"inference compute\"",
      R"re(library=(?:rocm|ROCm)\b.*(?:description|name)="(?P<gpu>AMD [^"]+)".* total="(?P<memory>[\d.]+ [GM]iB)")re"},
     {"ollama", "msg=\"inference compute\"", R"(library=(?:rocm|ROCm)\b.* compute=(?P<gfx>gfx\w+))"},
+    // SGLang: srt/managers/scheduler.py and model_executor/model_runner.py, with "TP3" of each process; the names of
+    // tuned kernels' files in layers/moe/fused_moe_triton have GPU and Triton
+    {"SGLang", "Load weight begin. ", R"((?: TP(?P<rank>\d+)\] |^)Load weight begin\. avail mem=[\d.]+ GB)"},
+    {"SGLang", "Load weight end. ", R"((?: TP(?P<rank>\d+)\] |^)Load weight end\. .*avail mem=)"},
+    {"SGLang", "KV Cache is allocated. ", R"((?: TP(?P<rank>\d+)\] |^)KV Cache is allocated\. .*#tokens: \d)"},
+    {"SGLang", "Capture cuda graph begin", R"((?: TP(?P<rank>\d+)\] |^)Capture cuda graph begin\.)"},
+    {"SGLang", "max_total_num_tokens=", R"((?: TP(?P<rank>\d+)\] |^)max_total_num_tokens=\d+, chunked_prefill_size=)"},
+    {"SGLang", "server_args=ServerArgs(", R"(server_args=ServerArgs\(model_path=)"},
+    {"SGLang", "device_name=",
+     R"(Config file not found at \S*/sglang/\S*?(?:/triton_(?P<u_triton>\d+_\d+_\d+))?/E=\S*device_name=(?P<device>\w+?)(?:,|\.json))"},
+    {"SGLang", "device_name=", R"(/sglang/srt/\S*device_name=(?P<device>\w+?)(?:,|\.json))"},
+    // vLLM: v1/engine/core.py, entrypoints/openai/api_server.py, v1/worker/gpu_worker.py, worker/worker.py (V0),
+    // distributed/device_communicators/pynccl.py, model_executor/layers/fused_moe
+    {"vLLM", " LLM engine (v", R"(Initializing an? (?:V[01] )?LLM engine \(v(?P<p_vllm>\d[\w.+]*)\) with config)"},
+    {"vLLM", "vLLM API server version ", R"(vLLM API server version (?P<p_vllm>\d[\w.+]*))"},
+    {"vLLM", "vLLM is using nccl==", R"(vLLM is using nccl==\d[\d.]+)"},
+    {"vLLM", "total_gpu_memory (", R"(can use total_gpu_memory \((?P<memory_gib>[\d.]+) ?GiB\))"},
+    {"vLLM", "Free memory on device",
+     R"(Free memory on device (?:cuda:(?P<rank>\d+) )?\([\d.]+/(?P<memory_gib>[\d.]+) GiB\))"},
+    {"vLLM", "GPU KV cache size: ", R"(GPU KV cache size: [\d,]+ tokens)"},
+    {"vLLM", "device_name=", R"(/vllm/\S*device_name=(?P<device>\w+?)(?:,|\.json))"},
+    // Hugging Face datasets, config.py
+    {"datasets", "PyTorch version ", R"(PyTorch version (?P<torch>\d[\w.+]*\w) available\.?$)"},
+    // TensorRT-LLM: tensorrt_llm/__init__.py, cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp
+    {"TensorRT-LLM",
+     "TensorRT-LLM version: ", R"(\[TensorRT-LLM\](?:\[INFO\])? TensorRT-LLM version: (?P<p_tensorrt_llm>\d[\w.]*))"},
+    {"TensorRT-LLM", " is using GPU ", R"(\[TensorRT-LLM\]\[INFO\] Rank \d+ is using GPU (?P<rank>\d+))"},
+    {"TensorRT-LLM", "in paged kv cache: total: ", R"(in paged kv cache: total: (?P<memory>[\d.]+ GiB), available: )"},
+    // Triton Inference Server: core/src/metrics.cc, cuda_memory_manager.cc; NVIDIA's containers, entrypoint.d
+    {"Triton server", "Collecting metrics for GPU ",
+     R"re(Collecting metrics for GPU (?P<index>\d+): (?P<gpu>(?:NVIDIA|Tesla|GRID|Quadro|GeForce) [^"]+?)"?$)re"},
+    {"Triton server", "CUDA memory pool is created on device ",
+     R"(memory pool is created on device (?P<rank>\d+) with)"},
+    {"NVIDIA container", "with kernel driver version ",
+     R"(with kernel driver version (?P<driver>\d{3}\.[\d.]*\d)\.?$)"},
+    {"NVIDIA container", "was detected and compatibility mode",
+     R"(version (?P<driver>\d{3}\.[\d.]*\d) was detected and compatibility mode)"},
+    {"NVIDIA container", "PyTorch Version ", R"(^PyTorch Version (?P<torch>\d\S*\.nv\d\S*)$)"},
+    // Text Generation Inference, launcher/src/main.rs; its nvidia-smi is read as such
+    {"TGI",
+     "text_generation_launcher: ", R"( text_generation_launcher: (?:Args|Sharding|Starting|Shard|Default|Using))"},
+    // LMDeploy, cli/utils.py: mmengine's report with lines of its own
+    {"OpenMMLab", "LMDeploy: ", R"(^LMDeploy: (?P<p_lmdeploy>\d[\w.]*))"},
+    {"OpenMMLab", "transformers: ", R"(^transformers: (?P<p_transformers>\d\S*)$)", false},
+    {"OpenMMLab", "triton: ", R"(^triton: (?P<p_triton>\d\S*)$)", false},
+    {"OpenMMLab", "sys.platform: win32", R"(^sys\.platform: (?P<os>win32)$)", false},
+    // Windows: dxdiag, msinfo32, wmic, PowerShell's Get-CimInstance Win32_VideoController, Device Manager, GPU-Z. Only
+    // NVIDIA's drivers since WDDM 2.1 have such numbers: Intel's and AMD's third part differs, see driver_of_windows()
+    {"Windows", ".0.1", R"((?:^|[^\d.])(?P<driver>3\d\.0\.1[4-9]\.\d{4})(?:[^\d.]|\.?$))"},
+    {"Windows", ".21.1", R"((?:^|[^\d.])(?P<driver>2[1-7]\.21\.1[34]\.\d{4})(?:[^\d.]|\.?$))"},
+    {"Windows", "NVIDIA ",
+     R"(^\s*(?:Card name|Name|Caption|Description|Adapter Description|Adapter Type|FriendlyName|DeviceName)\s*[:=\t]\s*(?P<gpu>NVIDIA .+)$)",
+     false},
+    {"Windows", "NVIDIA ", R"(^(?P<gpu>NVIDIA \S.*?) +[23]\d\.[\d.]+(?: |$))", false},
+    {"Windows", "NVIDIA ", R"(^[23]\d\.\d+\.1\d\.\d{4} +(?P<gpu>NVIDIA \S.*?)(?:  |$))", false},
+    {"Windows", "Card name: ", R"(^\s*Card name: (?P<other>[^N].*)$)", false},
+    {"Windows", "Dedicated Memory: ", R"(^\s*Dedicated Memory: (?P<memory_mib>\d+) MB)", false},
     // CUDA samples, deviceQuery.cpp
     {"deviceQuery", "Device ", R"re(^Device (?P<index>\d+): "(?P<gpu>[^"]+)"$)re"},
     {"deviceQuery", "CUDA Driver Version / Runtime Version",

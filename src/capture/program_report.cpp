@@ -21,8 +21,8 @@ namespace {
 /// More GPUs or packages than one machine has are a hostile file's.
 constexpr std::size_t kMostGpus = 64;
 constexpr std::size_t kMostPackages = 500;
-/// Lines of tools are shorter; what is longer holds somebody's data.
-constexpr std::size_t kLongestLine = 2000;
+/// Lines of tools are shorter, but for servers' that print all their settings; what is longer holds somebody's data.
+constexpr std::size_t kLongestLine = 12000;
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
@@ -107,9 +107,21 @@ class Teller {
   std::string_view program() const { return program_; }
   std::vector<ToldGpu>& gpus() { return gpus_; }
 
+  /// Servers tell what each of their processes has, and seldom which GPU that is.
+  void name_ranks() {
+    if (gpus_.size() > 1) return;
+    ToldGpu one = gpus_.empty() ? next_ : gpus_[0];
+    if (one.name.empty()) one.name = "unknown GPU";
+    if (!ranks_.empty()) gpus_.assign(ranks_.size(), one);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) gpus_[i].index = *std::next(ranks_.begin(), i);
+  }
+
   void take(const Values& values) {
-    const std::string name = value_of(values, "gpu");
+    const std::string name = name_in(values);
     const ToldGpu told = attributes_in(values);
+    take_rank(value_of(values, "rank"));
+    other_ = values.contains("other") || (other_ && name.empty());
+    if (other_) return;
     if (!name.empty())
       name_gpus(name, values, told);
     else if (!current_.empty() && lacks(gpus_[current_[0]], told))
@@ -119,6 +131,21 @@ class Teller {
   }
 
  private:
+  /// "NVIDIA H200" of a file's "NVIDIA_H200_down".
+  static std::string name_in(const Values& values) {
+    std::string name = value_of(values, "device");
+    if (name.empty()) return value_of(values, "gpu");
+    if (name.ends_with("_down")) name.resize(name.size() - 5);
+    std::ranges::replace(name, '_', ' ');
+    return name;
+  }
+
+  void take_rank(std::string_view rank) {
+    const auto number = parse_integer(rank);
+    if (number && *number >= 0 && static_cast<std::size_t>(*number) < kMostGpus)
+      ranks_.insert(static_cast<std::uint32_t>(*number));
+  }
+
   static bool lacks(const ToldGpu& gpu, const ToldGpu& told) {
     return (!told.capability.empty() && gpu.capability.empty()) || (told.memory && !gpu.memory) ||
            (!told.gfx.empty() && gpu.gfx.empty());
@@ -171,6 +198,8 @@ class Teller {
   std::vector<ToldGpu> gpus_;
   std::vector<std::size_t> current_;  ///< the GPUs of the line that named some last
   ToldGpu next_;                      ///< what was told before any was named
+  std::set<std::uint32_t> ranks_;     ///< local processes, a GPU each
+  bool other_ = false;                ///< the line that named one last, named another one's
   bool lost_ = false;                 ///< the line that named one last was no GPU's that counts
 };
 
@@ -186,6 +215,11 @@ void add_package(std::string name, const std::string& version, EnvReport& report
 void take_machine(const Values& values, EnvReport& report) {
   for (const auto& [group, value] : values) {
     if (group.starts_with("p_")) add_package(group.substr(2), value, report);
+    if (group.starts_with("u_")) {
+      std::string version = value;
+      std::ranges::replace(version, '_', '.');
+      add_package(group.substr(2), version, report);
+    }
     if (std::ranges::find(kSlots, group) != kSlots.end()) report.cells.try_emplace(group, value);
   }
   if (values.contains("name") && values.contains("version"))
@@ -204,12 +238,15 @@ void supply_words(EnvReport& report) {
   replace("os", "win32", "Microsoft Windows");
   replace("os", "windows", "Microsoft Windows");
   replace("os", ".dll", "Microsoft Windows");
+  // A driver's number as only Windows has it.
+  if (driver_of_windows(report.cell("driver"))) report.cells.try_emplace("os", "Microsoft Windows");
   replace("cuda_available", "Yes", "True");
   replace("cuda_available", "No", "False");
 }
 
 /// The GPUs of the program that tells most; others fill its gaps where they tell of the same one.
 void take_gpus(std::vector<Teller>& tellers, EnvReport& report) {
+  for (Teller& teller : tellers) teller.name_ranks();
   const auto most = std::ranges::max_element(tellers, {}, [](Teller& one) { return one.gpus().size(); });
   if (most == tellers.end()) return;
   for (ToldGpu& gpu : most->gpus()) {

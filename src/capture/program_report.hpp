@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "capture/env_report.hpp"
 #include "capture/lines.hpp"
@@ -15,7 +17,16 @@ namespace gpuwarden::capture {
 /// Nothing where no line is one that only such a program prints.
 std::optional<EnvReport> read_program_report(std::span<const Line> lines);
 
-/// ">>> torch.cuda.is_available()" and the answer in the next line; `python -c "print(...)"` likewise.
-std::optional<EnvReport> read_python_answers(std::span<const Line> lines);
+/// What Python answered on one machine.
+struct PythonAnswers {
+  std::string host;  ///< as the prompt or the heading before it names it; empty where none does
+  EnvReport report;
+};
+
+/// ">>> torch.cuda.is_available()" and the answer in the next line; `python -c "print(...)"` likewise. A machine each,
+/// in the order of the text; of several answers on one the last counts.
+std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines);
+/// The machine on which line `number` was printed, as the last prompt or heading before it says; empty: none says it.
+std::string host_at(std::span<const Line> lines, std::uint32_t number);
 
 }  // namespace gpuwarden::capture

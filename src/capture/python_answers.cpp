@@ -30,6 +30,8 @@ constexpr auto kQuestions = std::to_array<Question>({{"torch.__version__", "torc
                                                      {"jax.__version__", "jax"},
                                                      {"jax.devices()", "jax_list"}});
 
+bool is_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
 /// The questions of a line in the order in which they stand there.
 std::vector<std::string_view> questions_in(std::string_view text) {
   std::vector<std::pair<std::size_t, std::string_view>> found;
@@ -165,22 +167,79 @@ bool take_asked(const Line& asked, std::span<const Line* const> below, EnvReport
   return true;
 }
 
+bool is_host_name(std::string_view name) {
+  constexpr std::size_t kLongest = 64;
+  const auto fits = [](char c) { return is_alnum(c) || c == '-' || c == '.' || c == '_'; };
+  return !name.empty() && name.size() <= kLongest && is_alnum(name[0]) && std::ranges::all_of(name, fits);
+}
+
+/// "gpu1" of "(env) ada@gpu1:~$ python", "[ada@gpu1 src]$ ", "root@gpu1:/# ", "ada@gpu1 ~ % ls".
+std::string_view host_of_prompt(std::string_view text) {
+  const std::size_t at = text.substr(0, 60).find('@');
+  if (at == std::string_view::npos || at == 0) return {};
+  const std::string_view rest = text.substr(at + 1);
+  const std::string_view host = rest.substr(0, rest.find_first_of(": ]"));
+  // What is typed stands behind a mark; an address in a sentence has none.
+  const std::size_t mark = rest.substr(0, 100).find_first_of("$#%>");
+  const bool marked = mark != std::string_view::npos && (mark + 1 == rest.size() || rest[mark + 1] == ' ');
+  const std::size_t start = text.substr(0, at).find_last_of(" [(") + 1;
+  return marked && is_host_name(host) && start < at ? host : std::string_view();
+}
+
+/// "node2" of "=== node2 ===" and "==> node2 <==". Headings of sections have no number.
+std::string_view host_of_heading(std::string_view text) {
+  constexpr std::string_view kMarks = "=-#*<> ";
+  const std::size_t begin = text.find_first_not_of(kMarks);
+  if (begin == std::string_view::npos || begin < 3) return {};
+  const std::string_view name = text.substr(begin, text.find_last_not_of(kMarks) - begin + 1);
+  const bool numbered = name.find_first_of("0123456789") != std::string_view::npos && !is_digit(name[0]);
+  return numbered && is_host_name(name) ? name : std::string_view();
+}
+
+/// The machine from this line on; empty: as before.
+std::string_view host_named_in(const Line& line) {
+  if (!line.speaker.empty() && !std::ranges::all_of(line.speaker, is_digit)) return line.speaker;
+  const std::string_view host = host_of_prompt(line.text);
+  return host.empty() ? host_of_heading(line.text) : host;
+}
+
+EnvReport& report_of(std::string_view host, std::vector<PythonAnswers>& machines) {
+  const auto found = std::ranges::find(machines, host, &PythonAnswers::host);
+  if (found != machines.end()) return found->report;
+  return machines.emplace_back(printable(host), EnvReport{.tool = EnvTool::program}).report;
+}
+
 }  // namespace
 
-std::optional<EnvReport> read_python_answers(std::span<const Line> lines) {
-  EnvReport report{.tool = EnvTool::program};
+std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines) {
+  std::vector<PythonAnswers> machines;
   std::vector<const Line*> said;
   for (const Line& line : lines) {
     if (!line.text.empty() && !line.text.contains("Warning")) said.push_back(&line);
   }
+  std::string host;
   for (std::size_t i = 0; i < said.size(); ++i) {
     const Line& asked = *said[i];
+    if (const auto named = host_named_in(asked); !named.empty()) host = named;
     if (!asked.ended) continue;
-    if (!take_told(asked, report) && !take_asked(asked, std::span(said).subspan(i + 1), report)) continue;
+    EnvReport answers{.tool = EnvTool::program};
+    const auto rest = std::span(said).subspan(i + 1);
+    if (!take_told(asked, answers) && !take_asked(asked, rest, answers)) continue;
+    EnvReport& report = report_of(host, machines);
+    if (!take_told(asked, report)) take_asked(asked, rest, report);
     if (report.line == 0) report.line = asked.number;
     note_refusals(asked, report);
   }
-  return report.line == 0 ? std::nullopt : std::optional(std::move(report));
+  return machines;
+}
+
+std::string host_at(std::span<const Line> lines, std::uint32_t number) {
+  std::string host;
+  for (const Line& line : lines) {
+    if (line.number > number) break;
+    if (const auto named = host_named_in(line); !named.empty()) host = printable(named);
+  }
+  return host;
 }
 
 }  // namespace gpuwarden::capture

@@ -266,6 +266,15 @@ void state_confidences(std::vector<Cause>& causes) {
   for (Cause& cause : causes) cause.confidence *= factor;
 }
 
+/// Whether the facts are of a machine that no Mac is.
+bool is_no_mac(const facts::Snapshot* machine) {
+  if (machine == nullptr) return false;
+  if (!machine->gpus.empty() || machine->driver_version || machine->kernel_module_version) return true;
+  const auto distribution = machine->environment ? machine->environment->host.distribution : std::nullopt;
+  return (distribution && distribution != knowledge::kMacos) ||
+         (machine->environment && machine->environment->host.kernel);
+}
+
 /// By the log's own words, and by what is known of the machine.
 knowledge::Platform platform_of(const Reading& reading, std::initializer_list<const facts::Snapshot*> machines) {
   Tags tags = reading.tags;
@@ -273,7 +282,13 @@ knowledge::Platform platform_of(const Reading& reading, std::initializer_list<co
     if (machine != nullptr) tags.merge(tags_of(*machine));
   }
   if (tags.contains("wsl")) return knowledge::Platform::wsl;
-  return tags.contains("windows") ? knowledge::Platform::windows : knowledge::Platform::linux_own;
+  if (tags.contains("windows")) return knowledge::Platform::windows;
+  // A Mac's own lines may stand around those of a machine that was reached from it.
+  constexpr auto kOfOthers =
+      std::to_array<std::string_view>({"smi_works", "nvidia_module", "slurm", "kubernetes", "jetson", "rocm"});
+  const bool elsewhere = std::ranges::any_of(kOfOthers, [&](auto tag) { return tags.contains(std::string(tag)); }) ||
+                         std::ranges::any_of(machines, is_no_mac);
+  return tags.contains("mac_machine") && !elsewhere ? knowledge::Platform::macos : knowledge::Platform::linux_own;
 }
 
 }  // namespace
@@ -288,7 +303,7 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
     if (!suspect.explained_by.empty() || suspect.weight < kLeastWeight) continue;
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
     cause.fix = knowledge::steps_on(diagnosis.platform, cause.fix);
-    cause.confirm = knowledge::steps_on(diagnosis.platform, cause.confirm);
+    cause.confirm = knowledge::tests_on(diagnosis.platform, cause.confirm);
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
   std::ranges::stable_sort(diagnosis.causes,

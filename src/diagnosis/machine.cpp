@@ -268,6 +268,7 @@ std::set<std::string> tags_of(const Snapshot& machine) {
   if (!machine.environment) return tags;
   if (machine.environment->host.wsl.value_or(0) > 0) tags.insert("wsl");
   if (machine.environment->host.distribution == knowledge::kWindows) tags.insert("windows");
+  if (machine.environment->host.distribution == knowledge::kMacos) tags.insert({"macos", "mac_machine"});
   if (!machine.environment->containers.inside.value_or("").empty()) tags.insert("container");
   for (const facts::PythonEnvironment& python : machine.environment->pythons) {
     if (python.torch_rocm && !python.torch_rocm->empty()) tags.insert("rocm");

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "diagnosis/candidate_lines.hpp"
 #include "diagnosis/line.hpp"
@@ -14,6 +15,7 @@
 #include "diagnosis/traceback.hpp"
 #include "diagnosis/values.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/wrapped_text.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -353,10 +355,56 @@ Reading LogReader::finish() {
   return reading;
 }
 
-Reading read_log(std::string_view text, std::string file, RulesLeftOut left_out) {
-  LogReader reader(std::move(file), std::move(left_out));
+namespace {
+
+/// Lines as they stand in the text, of which others were made.
+void number_as_printed(Reading& reading, const std::vector<std::uint32_t>& numbers) {
+  const auto renumber = [&](std::uint64_t& line) {
+    if (line >= 1 && line <= numbers.size()) line = numbers[line - 1];
+  };
+  for (Event& event : reading.events) renumber(event.line);
+  for (Traceback& traceback : reading.tracebacks) renumber(traceback.line);
+}
+
+}  // namespace
+
+namespace {
+
+Reading read_as(std::string_view text, const std::string& file, const RulesLeftOut& left_out) {
+  LogReader reader(file, left_out);
   reader.feed(text);
   return reader.finish();
+}
+
+/// What only the joined lines say.
+void add_joined(Reading& reading, Reading joined) {
+  std::set<const knowledge::DiagnosisRule*> known;
+  for (const Event& event : reading.events) known.insert(event.rule);
+  const std::size_t before = reading.events.size();
+  for (Event& event : joined.events) {
+    if (!event.rule->cause.empty() && !known.contains(event.rule)) reading.events.push_back(std::move(event));
+  }
+  if (reading.events.size() == before) return;
+  std::ranges::stable_sort(reading.events, {}, &Event::line);
+  for (std::size_t i = 0; i < reading.events.size(); ++i) reading.events[i].order = i;
+}
+
+}  // namespace
+
+Reading read_log(std::string_view text, std::string file, RulesLeftOut left_out) {
+  const auto whole = unwrap(text);
+  if (!whole) return read_as(text, file, left_out);
+  Reading joined = read_as(whole->text, file, left_out);
+  number_as_printed(joined, whole->numbers);
+  if (whole->sure) {
+    joined.lines = static_cast<std::uint64_t>(std::ranges::count(text, '\n')) + (text.ends_with('\n') ? 0 : 1);
+    joined.bytes = text.size();
+    return joined;
+  }
+  Reading reading = read_as(text, file, left_out);
+  // Whose lines stand in another order, or that ended well, knows its failures by their places.
+  if (!reading.newest_first && !reading.ended_well) add_joined(reading, std::move(joined));
+  return reading;
 }
 
 void add_reading(Reading& whole, Reading part) {

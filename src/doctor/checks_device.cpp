@@ -63,6 +63,12 @@ void none_seen(const Subject& subject, Report& report) {
              {"lspci -nn | grep -i -E 'nvidia|3d|vga'   # is one on the bus?"});
 }
 
+void mac(const Subject& subject, Report& report) {
+  if (platform_of(subject) == knowledge::Platform::macos)
+    report.say("this is macOS, which has no CUDA; what was judged is the software alone",
+               knowledge::steps_without_cuda());
+}
+
 void needs_reset(const Subject& subject, Report& report) {
   const auto gpus = in_state(subject, GpuState::needs_reset);
   if (!gpus.empty()) report.say(fmt::format("{} must be reset before use", name_gpus(gpus)), {reset_command(gpus)});
@@ -241,7 +247,10 @@ constexpr auto kDeviceChecks = std::to_array<Check>({
      "purpose-without-gpu driver-missing machine-without-cuda container-without-gpu container-given-no-gpu "
      "driver-in-trouble driver-library-mismatch nvml-unknown-error told-open-module-needed told-legacy-gpu "
      "told-other-driver told-init-failed told-no-memory-window told-no-gpu-served told-key-rejected told-build-failed "
-     "told-module-missing told-container-needs-cuda told-container-without-toolkit"},
+     "told-module-missing told-container-needs-cuda told-container-without-toolkit macos"},
+    {"macos", Area::system, Severity::info, "whether the machine is a Mac", "Most checks are about NVIDIA's GPUs.",
+     "release notes of CUDA 11.0: no more applications on macOS", "https://docs.pytorch.org/docs/stable/notes/mps.html",
+     mac, "reported-cpu-build reported-not-available reported-framework-without-gpu purpose-without-gpu"},
     {"gpu-lost", Area::device, Severity::critical, "GPUs that fell off the bus",
      "Nothing on such a GPU works until the machine is restarted.", "nvml.h NVML_ERROR_GPU_IS_LOST; Xid 79", kXids,
      lost},

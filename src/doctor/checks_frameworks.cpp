@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
 #include "gpuwarden/knowledge/torch_companions.hpp"
+#include "gpuwarden/knowledge/torch_pins.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -226,6 +227,54 @@ std::string companions_for(const Torch& torch, const Version& own) {
   return names;
 }
 
+/// What somebody else built takes what he gave it.
+bool is_released(std::string_view version) {
+  return !version.contains("dev") && !version.contains("a0") && !version.contains("git") && !version.contains(".nv");
+}
+
+void triton_differs(const Subject& subject, Report& report) {
+  for (const Torch& torch : torches(subject)) {
+    const auto own = Version::parse(torch.version);
+    const auto* const package = facts::find_package(*torch.python, "triton");
+    const auto triton = package == nullptr ? std::nullopt : Version::parse(package->version);
+    if (!own || !triton || !is_released(torch.version) || !is_released(package->version)) continue;
+    const auto* const pin = knowledge::triton_for(*own);
+    if (pin == nullptr || knowledge::goes_with(*pin, *triton)) continue;
+    const bool exact = std::ranges::count(pin->triton, '.') == 2;
+    report.say(fmt::format("Triton {}{} is not of the release that PyTorch {} takes: {}", package->version,
+                           where(*torch.python), torch.version, pin->triton),
+               {pip_install(*torch.python, fmt::format("triton=={}{}", pin->triton, exact ? "" : ".*"))});
+  }
+}
+
+std::vector<std::string> listed(std::string_view words) {
+  std::vector<std::string> result;
+  for (const std::string_view word : split_words(words)) result.emplace_back(word);
+  return result;
+}
+
+void bitsandbytes_cuda(const Subject& subject, Report& report) {
+  // Another library is asked for by hand.
+  if (facts::find_variable(subject.environment, "BNB_CUDA_VERSION") != nullptr) return;
+  for (const Torch& torch : torches(subject)) {
+    const auto own = package_version(*torch.python, "bitsandbytes");
+    const auto* const build = own ? knowledge::bitsandbytes_build(*own) : nullptr;
+    if (build == nullptr || !torch.cuda || knowledge::has_code_for(*build, *torch.cuda)) continue;
+    const auto* const better =
+        knowledge::bitsandbytes_for(Version::parse(torch.version).value_or(Version{}), *torch.cuda);
+    std::vector<std::string> steps;
+    if (better != nullptr && better->last == Version{})
+      steps.push_back(pip_install(*torch.python, "bitsandbytes>=" + to_string(better->first)));
+    else if (better != nullptr)
+      steps.push_back(pip_install(*torch.python, "bitsandbytes==" + to_string(better->last)));
+    steps.emplace_back("or a PyTorch for a CUDA that it has: " + join(listed(build->cuda), ", "));
+    report.say(
+        fmt::format("bitsandbytes {}{} has no library for CUDA {}, with which PyTorch {} was built", to_string(*own),
+                    where(*torch.python), to_string(knowledge::release_of(*torch.cuda)), torch.version),
+        std::move(steps));
+  }
+}
+
 /// The failing import says it, whatever the versions are.
 void companion_fails(const Subject& subject, Report& report) {
   for (const auto& message : subject.environment.messages) {
@@ -387,6 +436,15 @@ constexpr auto kFrameworkChecks = std::to_array<Check>({
      "They are built for one PyTorch release: operators such as torchvision::nms are missing otherwise.",
      "PyTorch, previous versions; PyPI, Requires-Dist (torch_companions table)",
      "https://pytorch.org/get-started/previous-versions/", companions_differ},
+    {"triton-differs-from-torch", Area::frameworks, Severity::warning, "Triton's release against PyTorch's",
+     "torch.compile reaches into Triton's compiler: of another release it misses names (\"cannot import name "
+     "'AttrsDescriptor'\"), or compiles wrong code.",
+     "PyPI, Requires-Dist of torch (torch_triton table)", "https://pypi.org/project/torch/", triton_differs,
+     "torch-too-old-for-gpu triton-too-old-for-gpu"},
+    {"bitsandbytes-without-cuda", Area::frameworks, Severity::warning, "bitsandbytes' libraries against PyTorch's CUDA",
+     "It then loads the CPU's library, or none: 8-bit and 4-bit weights and its optimizers fail.",
+     "PyPI, wheels of bitsandbytes (bitsandbytes_cuda table)",
+     "https://huggingface.co/docs/bitsandbytes/main/en/installation", bitsandbytes_cuda},
     {"python-not-served-by-torch", Area::frameworks, Severity::warning, "Python's version against PyTorch's wheels",
      "There are no wheels for it; what is installed was built by somebody else.", "PyTorch RELEASE.md", kGetStarted,
      python_not_served},

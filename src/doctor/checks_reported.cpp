@@ -79,13 +79,53 @@ std::vector<std::string> steps_for_missing_kernel(const Subject& subject) {
   return steps;
 }
 
+/// The name of an AMD GPU's code: "gfx1031"; empty where none is told.
+std::string gfx_of(const Subject& subject) {
+  for (const auto& record : subject.snapshot.gpus) {
+    const std::string name = record.gpu.architecture.value_or("");
+    if (record.gpu.vendor == "AMD" && name.starts_with("gfx")) return name;
+  }
+  return {};
+}
+
+/// source: LLVM, User Guide for AMDGPU Backend, gfx10-3-generic and gfx11-generic: what runs one another's code; so do
+/// reports (ROCm/rocALUTION#197: gfx1031; pytorch/pytorch#164346: gfx1151)
+std::string_view relative_of(std::string_view gfx) {
+  if (gfx.starts_with("gfx103") && gfx != "gfx1030") return "10.3.0";
+  const bool third = gfx.starts_with("gfx110") || gfx == "gfx1150" || gfx == "gfx1151";
+  return third && gfx != "gfx1100" ? "11.0.0" : "";
+}
+
+std::vector<std::string> steps_for_missing_hip_kernel(const Subject& subject) {
+  const std::string gfx = gfx_of(subject);
+  const std::string_view relative = relative_of(gfx);
+  std::vector<std::string> steps{
+      fmt::format("python -c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'   # is {} there?",
+                  gfx.empty() ? "the name that rocminfo shows" : gfx)};
+  if (gfx.empty()) {
+    steps.emplace_back("rocminfo | grep gfx");
+    steps.emplace_back(
+        "a Radeon that is not there: HSA_OVERRIDE_GFX_VERSION=10.3.0 (RDNA 2, gfx1031 to gfx1036) or 11.0.0 (RDNA 3, "
+        "gfx1101 to gfx1103, gfx1150, gfx1151) before the program takes the code of a relative");
+  } else if (!relative.empty()) {
+    steps.push_back(
+        fmt::format("export HSA_OVERRIDE_GFX_VERSION={}   # takes the code of a relative that is there", relative));
+  }
+  steps.emplace_back(
+      "take PyTorch of a newer ROCm, which may know the GPU: https://pytorch.org/get-started/locally/, or AMD's own "
+      "builds: https://rocm.docs.amd.com/projects/radeon/en/latest/");
+  steps.push_back(fmt::format("only where you build it yourself: PYTORCH_ROCM_ARCH={} for the build",
+                              gfx.empty() ? "the GPU's gfx name" : gfx));
+  return steps;
+}
+
 void no_kernel(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "no_kernel_image"))
     report.say(fmt::format("a kernel was not compiled for this GPU{}", at_line(*message)),
                steps_for_missing_kernel(subject));
   for (const auto* message : of_kind(subject, "hip_no_kernel"))
     report.say(fmt::format("a kernel was not compiled for this AMD GPU{}", at_line(*message)),
-               {"build with PYTORCH_ROCM_ARCH set to this GPU's gfx name (rocminfo shows it)"});
+               steps_for_missing_hip_kernel(subject));
 }
 
 /// 70 of "sm_70" and of "7.0".

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view kSite = "site";
 constexpr std::string_view kNoGpu = "no-gpu";
+constexpr std::string_view kMac = "macos";
 
 std::vector<Check> join_groups() {
   std::vector<Check> all;
@@ -140,6 +141,11 @@ bool has_driver(const Subject& subject) {
          driver.dkms_version || driver.package || !driver.loaded_modules.empty();
 }
 
+/// What programs print of GPUs alone names no software.
+bool tells_software(const facts::PythonEnvironment& python) {
+  return python.version || !python.packages.empty() || python.torch_cuda || python.torch_rocm || python.cuda_available;
+}
+
 /// Whether anything is known of which the area's checks could speak.
 bool has_facts(Area area, const Subject& subject) {
   const auto& environment = subject.environment;
@@ -155,7 +161,7 @@ bool has_facts(Area area, const Subject& subject) {
     case Area::toolkit:
       return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
     case Area::frameworks:
-      return !environment.pythons.empty();
+      return std::ranges::any_of(environment.pythons, tells_software);
     case Area::libraries:
       return !environment.libraries.empty() || !environment.variables.empty();
     case Area::containers:
@@ -184,7 +190,7 @@ void give_verdicts(const Subject& subject, Examination& result) {
   for (const Finding& finding : result.findings) {
     result.worst = std::max(result.worst, finding.severity);
     // That there is no GPU is told; it is no verdict over one.
-    if (finding.id == kNoGpu)
+    if (finding.id == kNoGpu || finding.id == kMac)
       without_gpu = true;
     else
       worst[finding.area] = std::max(worst[finding.area], finding.severity);
@@ -283,7 +289,7 @@ void add_told(Examination& examination, std::vector<ToldFinding> told, const Cho
     Finding& finding = one.finding;
     if (!is_wanted(choice, finding.id, finding.area)) continue;
     // That nothing of a GPU is seen is no news beside a failure on one.
-    std::erase_if(examination.findings, [](const Finding& other) { return other.id == kNoGpu; });
+    std::erase_if(examination.findings, [](const Finding& other) { return other.id == kNoGpu || other.id == kMac; });
     examination.worst = std::max(examination.worst, finding.severity);
     Status& area = examination.areas.try_emplace(finding.area, Status::not_judged).first->second;
     area = std::max(area, status_of(finding.severity, false));

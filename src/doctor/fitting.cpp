@@ -55,6 +55,7 @@ std::string wheel_machine(const Subject& subject) {
 
 std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment& python,
                           std::optional<Version> driver) {
+  if (platform_of(subject) == knowledge::Platform::macos) return knowledge::steps_without_cuda().front();
   const auto architectures = all_architectures(subject);
   if (architectures.empty() && is_elsewhere(subject) && nvidia_gpus(subject).empty())
     return "send also: nvidia-smi, for the wheel that fits GPU and driver";

@@ -271,8 +271,9 @@ bool is_wsl(const Subject& subject) {
 
 knowledge::Platform platform_of(const Subject& subject) {
   if (is_wsl(subject)) return knowledge::Platform::wsl;
-  return subject.environment.host.distribution == knowledge::kWindows ? knowledge::Platform::windows
-                                                                      : knowledge::Platform::linux_own;
+  const auto& distribution = subject.environment.host.distribution;
+  if (distribution == knowledge::kMacos) return knowledge::Platform::macos;
+  return distribution == knowledge::kWindows ? knowledge::Platform::windows : knowledge::Platform::linux_own;
 }
 
 bool is_container(const Subject& subject) {

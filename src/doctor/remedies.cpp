@@ -77,6 +77,7 @@ struct DriverWish {
   int branch = 0;  ///< 0: the distribution's own
   bool proprietary = false;
   bool open_only = false;
+  bool any_gpu = false;    ///< which GPU there is, is not known
   bool elsewhere = false;  ///< gpuwarden's own plan is of no use: the machine is only told of
 };
 
@@ -84,11 +85,23 @@ struct DriverWish {
 DriverWish wish_for(const Subject& subject, const DriverNeed& agreed) {
   const auto module = both(agreed, taken_by_gpus(subject)).module;
   return {fitting_branch(subject, agreed), module == facts::ModuleFlavour::proprietary,
-          module == facts::ModuleFlavour::open, !subject.snapshot.origin.empty()};
+          module == facts::ModuleFlavour::open, !module && all_architectures(subject).empty(),
+          !subject.snapshot.origin.empty()};
+}
+
+/// source: NVIDIA's driver 590, release notes: no more Maxwell, Pascal and Volta
+constexpr int kLastBeforeTuring = 580;
+std::string after_legacy(int branch) {
+  return branch > kLastBeforeTuring ? fmt::format(" and of branch {}, their last", kLastBeforeTuring) : "";
 }
 
 /// For a machine that is only told of: what its administrator is to install.
 std::string advice(const DriverWish& wish) {
+  if (wish.any_gpu)
+    return fmt::format(
+        "install NVIDIA's driver{}, from NVIDIA's repository for that system: with the open kernel module from Turing "
+        "on (Blackwell takes no other), with the proprietary one for GPUs before (GTX 10 series, P100, V100){}",
+        wish.branch > 0 ? fmt::format(" of branch {}", wish.branch) : "", after_legacy(wish.branch));
   return fmt::format("install NVIDIA's driver{} with the {} kernel module, from NVIDIA's repository for that system",
                      wish.branch > 0 ? fmt::format(" of branch {}", wish.branch) : "",
                      wish.proprietary ? "proprietary" : "open");
@@ -297,9 +310,19 @@ std::vector<std::string> configure_docker() {
 std::vector<std::string> install_driver(const Subject& subject, Report& report, const DriverNeed& need) {
   const DriverNeed agreed = report.ask_driver(need);
   if (std::string why = why_no_driver(subject, agreed); !why.empty()) return {std::move(why)};
-  if (const auto platform = platform_of(subject); platform != knowledge::Platform::linux_own)
+  const auto platform = platform_of(subject);
+  if (platform == knowledge::Platform::macos) return knowledge::steps_without_cuda();
+  if (platform != knowledge::Platform::linux_own)
     return {knowledge::driver_step(platform, fitting_branch(subject, agreed))};
-  std::vector<std::string> steps = install_steps(subject.environment, wish_for(subject, agreed));
+  const DriverWish wish = wish_for(subject, agreed);
+  std::vector<std::string> steps = install_steps(subject.environment, wish);
+  const bool told = std::ranges::any_of(steps, [](const std::string& step) { return step.contains("Turing"); });
+  const bool open = std::ranges::any_of(steps, [](const std::string& step) { return step.contains("open"); });
+  if (wish.any_gpu && open && !told)
+    steps.push_back(fmt::format(
+        "for a GPU before Turing (GTX 10 series, P100, V100) with the proprietary kernel module instead: the "
+        "open one does not drive it{}",
+        after_legacy(wish.branch)));
   steps.emplace_back(kReboot);
   return steps;
 }

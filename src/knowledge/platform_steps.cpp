@@ -43,6 +43,7 @@ constexpr auto kCounterparts = std::to_array<Counterpart>({
     {"/dev/nvidia*", "ls -l /dev/dxg   # the GPU's file in WSL", ""},
     {"--gpu-reset|nvidia-smi -r", "restart Windows: it resets the GPU", "restart Windows: it resets the GPU"},
     {"Slurm: --gres=gpu:1", "nvidia-smi   # does it show the GPU?", "nvidia-smi   # does it show the GPU?"},
+    {"kernel module|kernel modules|kernel was updated|/lib/modules", kDriver, kDriver},
     {"sudo reboot", "wsl --shutdown   # in PowerShell; where that does not help restart Windows", "restart Windows"},
 });
 
@@ -102,6 +103,18 @@ bool is_log_of_driver(std::string_view step) {
   return names("xid") || names("nvrm") || names("nvidia") || names("gpu") || (!names("grep") && !names("oom"));
 }
 
+/// What a Mac has not, besides: NVIDIA's driver, CUDA and what is built for it, a second GPU, a cluster.
+constexpr std::string_view kOfNvidia =
+    "cuda*|and-cuda|cuDNN|cudnn|cu11*|cu12*|cu13*|nvcc|nvrm|NVRM|NCCL*|nccl*|cuobjdump|driver|driver's|lspci|"
+    "HSA_OVERRIDE_GFX_VERSION|ROCm|more GPUs|--gpus|Slurm|MIG|GPU build|compat torch|doctor --for|Visual Studio|"
+    "devel image";
+
+bool is_of_nvidia(std::string_view step) {
+  // "map it to the CPU, do not move it to 'cuda'" can be done everywhere.
+  if (step.contains("'cpu'") || step.contains("'cuda'")) return false;
+  return contains_ignoring_case(step, "nvidia") || step.contains("CUDA") || has_one_of(step, kOfNvidia);
+}
+
 /// Takes "NAME=VALUE " off the front; none where the value is Linux's own (paths, other variables).
 std::optional<std::string> take_setting(std::string_view& text) {
   const std::size_t equals = text.find('=');
@@ -151,6 +164,10 @@ std::string with_report(std::string step) {
 /// A step as the platform has it; empty: nothing.
 std::string step_on(Platform platform, const std::string& step) {
   constexpr std::string_view kSmi = "sudo nvidia-smi ";
+  const bool of_linux = platform != Platform::wsl && step.starts_with("On Linux");
+  if (step.starts_with("On a Mac ") || of_linux) return "";
+  if (platform == Platform::macos)
+    return is_of_nvidia(step) || has_one_of(step, kOfLinux) || has_word(step, "Linux") ? "" : step;
   for (const Counterpart& one : kCounterparts) {
     if (!has_one_of(step, one.words)) continue;
     const std::string_view instead = platform == Platform::wsl ? one.wsl : one.windows;
@@ -170,6 +187,7 @@ std::string step_on(Platform platform, const std::string& step) {
 
 std::string driver_step(Platform platform, int branch) {
   const std::string which = branch > 0 ? fmt::format(" to branch {}", branch) : "";
+  if (platform == Platform::macos) return steps_without_cuda().front();
   return platform == Platform::wsl ? fmt::format(
                                          "update NVIDIA's driver on Windows{}, and install none inside WSL: "
                                          "https://www.nvidia.com/drivers",
@@ -177,13 +195,33 @@ std::string driver_step(Platform platform, int branch) {
                                    : fmt::format("update NVIDIA's driver{}: https://www.nvidia.com/drivers", which);
 }
 
-std::vector<std::string> steps_on(Platform platform, const std::vector<std::string>& steps) {
+// source: PyTorch documentation, MPS backend
+std::vector<std::string> steps_without_cuda() {
+  return {
+      "macOS has no CUDA and no NVIDIA driver: in PyTorch use the device 'mps' (Apple's GPU) or 'cpu' in place of "
+      "'cuda'",
+      "python -c 'import torch; print(torch.backends.mps.is_available())'   # unless True, update macOS and PyTorch",
+      "what only runs with CUDA (bitsandbytes, flash-attn, vLLM's GPU build) needs a Linux machine with an NVIDIA GPU"};
+}
+
+std::vector<std::string> tests_on(Platform platform, const std::vector<std::string>& steps) {
   if (platform == Platform::linux_own) return steps;
   std::vector<std::string> result;
   for (const std::string& step : steps) {
     std::string there = step_on(platform, with_report(step));
     if (!there.empty() && std::ranges::find(result, there) == result.end()) result.push_back(std::move(there));
   }
+  return result;
+}
+
+std::vector<std::string> steps_on(Platform platform, const std::vector<std::string>& steps) {
+  std::vector<std::string> result = tests_on(platform, steps);
+  const auto is_told = [](const std::string& step) { return has_one_of(step, "mps|MPS|PYTORCH_MPS*|macOS|Mac"); };
+  const auto wants_cuda = [](const std::string& step) { return is_of_nvidia(step) && !step.contains("more GPUs"); };
+  if (platform != Platform::macos || std::ranges::any_of(result, is_told)) return result;
+  if (!std::ranges::any_of(steps, wants_cuda)) return result;
+  const auto instead = steps_without_cuda();
+  result.insert(result.begin(), instead.begin(), instead.end());
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/base/wrapped_text.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 #include "gpuwarden/logs/unpack.hpp"
@@ -101,7 +102,8 @@ class Logbook {
       if (!next) problem(error_from_errno(next.error(), fmt::format("cannot read {} to its end", printable(name))));
       piece = next.value_or(std::string_view{});
     }
-    add(file, name, reader.finish(), beginning.content != Content::binary);
+    const bool wrapped = small && unwrap(text).has_value();
+    add(file, name, wrapped ? diagnosis::read_log(text, name) : reader.finish(), beginning.content != Content::binary);
     if (small) look_for_machine(text, name);
   }
 

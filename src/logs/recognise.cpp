@@ -32,7 +32,7 @@ void take_platform(knowledge::Platform platform, facts::Snapshot& machine) {
   if (platform == Platform::wsl)
     host.wsl = 2;
   else
-    host.distribution = knowledge::kWindows;
+    host.distribution = platform == Platform::macos ? knowledge::kMacos : knowledge::kWindows;
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ TEST_F(List, ProcessesAreNotCutInAPipe) {
   EXPECT_THAT(done.standard_output, HasSubstr("/a/very/long/path/that/goes/on/and/on --seed 4711\n"));
 }
 
+TEST_F(List, NamesStandWholeInAPipe) {
+  environment_.erase("COLUMNS");
+  const std::string captured =
+      "GPU 0: NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition (UUID: GPU-1)\n"
+      "GPU 1: NVIDIA GeForce GTX 1080 Ti (UUID: GPU-2)\n";
+  const auto done = run({"list", "--from", file("smi.txt", captured)});
+  EXPECT_THAT(done.standard_output, HasSubstr("RTX PRO 6000 Blackwell Max-Q Workstation Edition"));
+  EXPECT_THAT(done.standard_output, HasSubstr("GeForce GTX 1080 Ti "));
+  EXPECT_THAT(done.standard_output, Not(HasSubstr("~")));
+  environment_["COLUMNS"] = "80";
+  EXPECT_THAT(run({"list", "--from", file("smi.txt", captured)}).standard_output, HasSubstr("~"));
+}
+
 TEST_F(List, PrintsChosenFieldsAsNvidiaSmiDoes) {
   const auto done = run({"list", "--simulate", "t4x1", "--format", "csv", "--fields", "index,name,memory.total"});
   EXPECT_EQ(done.exit_code, 0);

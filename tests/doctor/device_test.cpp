@@ -46,6 +46,13 @@ constexpr auto kDeviceCases = std::to_array<Case>({
        for (auto& record : m.gpus) record.state = GpuState::suspended;
      },
      "no GPU and no NVIDIA driver is seen"},
+    {"macos",
+     [](Snapshot& m) {
+       remove_gpus(m);
+       remove_cuda_software(m);
+       host(m) = {.distribution = "macos"};
+     },
+     [](Snapshot& m) { host(m).distribution = "debian"; }, "this is macOS, which has no CUDA"},
     {"gpu-lost", [](Snapshot& m) { m.gpus[2].state = GpuState::lost; },
      [](Snapshot& m) { m.gpus[2].state = GpuState::busy; }, "GPU 2 fell off"},
     {"gpu-needs-reset",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each check of PyTorch and what stands on it: what makes it speak alone, and what only nearly does.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,6 +13,8 @@ namespace gpuwarden::testing {
 namespace {
 
 using facts::Snapshot;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 facts::PythonEnvironment& python(Snapshot& machine) { return software(machine).pythons.front(); }
 
@@ -86,6 +89,10 @@ constexpr auto kFrameworkCases = std::to_array<Case>({
      [](Snapshot& m) { use_old_torch(m, "1.26.4"); }, "NumPy 2.0.1"},
     {"torch-companions-differ", [](Snapshot& m) { set_package(m, "torchvision", "0.23.0"); },
      [](Snapshot& m) { set_package(m, "torchvision", "0.24.0"); }, "torchvision 0.23.0 (made for PyTorch 2.8)"},
+    {"triton-differs-from-torch", [](Snapshot& m) { set_package(m, "triton", "3.4.0"); },
+     [](Snapshot& m) { set_package(m, "triton", "3.5.0"); }, "PyTorch 2.9.1 takes: 3.5"},
+    {"bitsandbytes-without-cuda", [](Snapshot& m) { add_package(m, "bitsandbytes", "0.47.0"); },
+     [](Snapshot& m) { add_package(m, "bitsandbytes", "0.48.2"); }, "has no library for CUDA 13.0"},
     {"python-not-served-by-torch", [](Snapshot& m) { python(m).version = "3.8.10"; },
      [](Snapshot& m) { python(m).version = "3.10.12"; }, "this is 3.8"},
     {"cuda-libraries-of-two-releases", [](Snapshot& m) { add_package(m, "nvidia-cublas-cu11", "11.11.3.6"); },
@@ -109,6 +116,25 @@ constexpr auto kFrameworkCases = std::to_array<Case>({
 std::span<const Case> framework_cases() { return kFrameworkCases; }
 
 namespace {
+
+TEST(FrameworkChecks, TheBitsandbytesThatHasTheCudaIsNamed) {
+  Snapshot machine = healthy_machine();
+  add_package(machine, "bitsandbytes", "0.47.0");
+  EXPECT_THAT(fixes_of(machine), HasSubstr("'bitsandbytes>=0.50'"));
+  // From 0.50 on one of the same major release will do; of a CUDA that is left out the last that had it is named.
+  Snapshot old = healthy_machine();
+  use_torch(old, "2.0.1+cu117", "11.7", "0.15.2+cu117");
+  add_package(old, "bitsandbytes", "0.46.1");
+  EXPECT_THAT(fixes_of(old), HasSubstr("bitsandbytes==0.45.5"));
+  set_variable(machine, "BNB_CUDA_VERSION", "129");
+  EXPECT_THAT(fixes_of(machine), Not(HasSubstr("bitsandbytes")));
+}
+
+TEST(FrameworkChecks, SomebodysOwnBuildsAreHeldAgainstNoPin) {
+  Snapshot machine = healthy_machine();
+  set_package(machine, "triton", "3.4.0+git1234567");
+  EXPECT_EQ(found_in(machine), "");
+}
 
 TEST(FrameworkChecks, EachSpeaksAloneAndNotInItsNearMiss) { expect_cases(framework_cases()); }
 

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/knowledge/torch_pins.hpp"
 
 namespace gpuwarden::testing {
 
@@ -276,6 +277,12 @@ void use_torch(facts::Snapshot& machine, std::string_view version, std::string_v
   set_package(machine, "torch", version);
   set_package(machine, "torchvision", vision);
   machine.environment->pythons.front().torch_cuda = cuda;
+  const auto own = knowledge::Version::parse(version);
+  const auto* const pin = own ? knowledge::triton_for(*own) : nullptr;
+  const bool has_triton = facts::find_package(machine.environment->pythons.front(), "triton") != nullptr;
+  if (!has_triton || pin == nullptr) return;
+  const bool exact = std::ranges::count(pin->triton, '.') == 2;
+  set_package(machine, "triton", fmt::format("{}{}", pin->triton, exact ? "" : ".1"));
 }
 
 facts::Library& library(facts::Snapshot& machine, std::string_view name) {

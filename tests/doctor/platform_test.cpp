@@ -72,6 +72,46 @@ TEST(Platforms, NoCheckAsksForLinuxsCommandsOnWindows) {
   }
 }
 
+/// What a Mac has neither of.
+constexpr auto kNotOnAMac =
+    std::to_array<std::string_view>({"nvidia-smi", "modprobe", "apt ", "dnf ", "systemctl", "dmesg", "lspci", "whl/cu",
+                                     "NVIDIA's driver", "CUDA_HOME", "sudo ", "/proc/", "nvcc", "ldconfig"});
+
+TEST(Platforms, NoCheckAsksForCudaOrLinuxOnAMac) {
+  const auto move = [](Snapshot& machine) {
+    const auto memory = host(machine).memory_total;
+    host(machine) = {.distribution = "macos", .memory_total = memory};
+  };
+  for (const auto& cases : kAllCases) {
+    for (const Case& one : cases()) {
+      Snapshot machine = healthy_machine();
+      one.sick(machine);
+      if (!machine.environment) continue;
+      move(machine);
+      for (const auto& finding : examined(machine, one.purpose).findings) {
+        for (const std::string& step : finding.fix) {
+          for (const std::string_view word : kNotOnAMac)
+            EXPECT_THAT(step, Not(HasSubstr(std::string(word)))) << one.id << " " << finding.id;
+        }
+      }
+    }
+  }
+}
+
+TEST(Platforms, WhatWantsCudaOnAMacIsShownWhatThereIsInstead) {
+  Snapshot machine = healthy_machine();
+  remove_gpus(machine);
+  remove_cuda_software(machine);
+  host(machine) = {.distribution = "macos"};
+  machine.environment->messages.push_back({"no_cuda_build", "Torch not compiled with CUDA enabled", "", 1});
+  const auto examination = examined(machine);
+  ASSERT_EQ(examination.findings.size(), 1U);
+  EXPECT_EQ(examination.findings[0].id, "reported-cpu-build");
+  EXPECT_THAT(examination.findings[0].fix, ::testing::Contains(HasSubstr("the device 'mps'")));
+  machine.environment->messages.clear();
+  EXPECT_EQ(examined(machine).overall, doctor::Status::not_judged);
+}
+
 TEST(Platforms, ALinuxDriverInsideWslIsTakenAway) {
   Snapshot machine = healthy_machine();
   move_into_wsl(machine);

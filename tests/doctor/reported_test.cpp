@@ -12,6 +12,9 @@ namespace gpuwarden::testing {
 namespace {
 
 using facts::Snapshot;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 void quote(Snapshot& machine, std::string_view kind, std::string_view value) {
   software(machine).messages.push_back({std::string(kind), "a line of a log", std::string(value), 12});
@@ -286,6 +289,49 @@ TEST(ReportedChecks, WhoAsksForCudaInVainIsToldByTheBuildThatAnswered) {
   for (const char* version : {"2.4.1", "2.6.0a0+ecf3bae40a.nv25.01", "2.6.0+rocm6.2", "2.6.0+cu124"})
     EXPECT_THAT(told(version), ::testing::HasSubstr("sees no GPU")) << version;
   EXPECT_THAT(told("2.6.0+xpu"), ::testing::Not(::testing::HasSubstr("is_available")));
+}
+
+TEST(ReportedChecks, AnAmdGpuWithoutCodeTakesARelativesBeforeAnyBuild) {
+  const auto steps_for = [](std::string_view gfx) {
+    Snapshot machine;
+    machine.environment.emplace();
+    if (!gfx.empty()) add_amd_gpu(machine, gfx);
+    quote(machine, "hip_no_kernel", "");
+    return examined(machine).findings.at(0).fix;
+  };
+  EXPECT_THAT(steps_for("gfx1031")[1], HasSubstr("export HSA_OVERRIDE_GFX_VERSION=10.3.0"));
+  EXPECT_THAT(steps_for("gfx1103")[1], HasSubstr("export HSA_OVERRIDE_GFX_VERSION=11.0.0"));
+  EXPECT_THAT(steps_for("gfx1031").back(), HasSubstr("PYTORCH_ROCM_ARCH=gfx1031 for the build"));
+  // A server's GPU has no relative, and a supported one needs none.
+  for (const char* gfx : {"gfx90a", "gfx942", "gfx1100", "gfx803"})
+    EXPECT_THAT(steps_for(gfx), Each(Not(HasSubstr("HSA_OVERRIDE")))) << gfx;
+  EXPECT_THAT(steps_for("")[1], HasSubstr("rocminfo"));
+}
+
+TEST(ReportedChecks, WhereNoGpuIsToldBothKernelModulesAreNamed) {
+  Snapshot machine;
+  machine.environment.emplace();
+  machine.origin = "paste.txt";
+  quote(machine, "driver_too_old", "12020");
+  const std::string all = fixes_of(machine);
+  EXPECT_THAT(all, HasSubstr("with the open kernel module from Turing on (Blackwell takes no other), with the "
+                             "proprietary one for GPUs before"));
+  facts::GpuRecord& record = machine.gpus.emplace_back();
+  record.gpu.vendor = "NVIDIA";
+  record.gpu.name = "NVIDIA GeForce RTX 5090";
+  record.gpu.compute_capability = facts::ComputeCapability{12, 0};
+  EXPECT_THAT(fixes_of(machine), Not(HasSubstr("Turing")));
+  EXPECT_THAT(fixes_of(machine), HasSubstr("with the open kernel module, from"));
+}
+
+TEST(ReportedChecks, OnUbuntuAGpuThatIsNotKnownGetsTheOtherModuleAsWell) {
+  Snapshot machine;
+  machine.environment.emplace();
+  machine.origin = "paste.txt";
+  use_distribution(machine, "ubuntu", "22.04");
+  quote(machine, "driver_too_old", "12020");
+  EXPECT_THAT(fixes_of(machine), HasSubstr("-open\n"));
+  EXPECT_THAT(fixes_of(machine), HasSubstr("for a GPU before Turing (GTX 10 series, P100, V100) with the proprietary"));
 }
 
 TEST(ReportedChecks, TensorFlowHasNoGpuOnWindowsItself) {

@@ -93,7 +93,11 @@ constexpr auto kServingCases = std::to_array<Case>({
        use_5090(m);
        set_package(m, "triton", "3.2.0");
      },
-     [](Snapshot& m) { set_package(m, "triton", "3.2.0"); }, "Triton 3.2"},
+     [](Snapshot& m) {
+       use_5090(m);
+       set_package(m, "triton", "3.5.0");
+     },
+     "Triton 3.2"},
     {"gpu-before-ampere-for-llm",
      [](Snapshot& m) {
        use_t4(m);

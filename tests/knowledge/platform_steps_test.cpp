@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "gpuwarden/knowledge/diagnosis.hpp"
 
 namespace gpuwarden::knowledge {
@@ -11,6 +13,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -106,6 +109,42 @@ TEST(PlatformSteps, WhatAClusterGrantsIsNotAskedOfADesktop) {
   EXPECT_EQ(steps_on(Platform::linux_own, steps), steps);
 }
 
+TEST(PlatformSteps, AMacHasNoCudaAndIsToldWhatItHas) {
+  const auto steps = steps_on(Platform::macos, {"pip install torch --index-url https://download.pytorch.org/whl/cu126",
+                                                "On a Mac there is no CUDA: use device 'mps' or 'cpu'.",
+                                                "If it is meant to run on the CPU, do not move anything to 'cuda'."});
+  ASSERT_EQ(steps.size(), 4U);
+  EXPECT_THAT(steps[0], HasSubstr("use the device 'mps'"));
+  EXPECT_THAT(steps[2], HasSubstr("needs a Linux machine with an NVIDIA GPU"));
+  EXPECT_THAT(steps[3], HasSubstr("meant to run on the CPU"));
+  EXPECT_THAT(steps_on(Platform::macos, {"sudo modprobe nvidia", "nvidia-smi -L"}),
+              ElementsAreArray(steps_without_cuda()));
+  EXPECT_THAT(tests_on(Platform::macos, {"sudo modprobe nvidia", "nvidia-smi -L"}), IsEmpty());
+}
+
+TEST(PlatformSteps, WhatAMacCanDoItIsTold) {
+  const std::vector<std::string> stay = {"export PYTORCH_ENABLE_MPS_FALLBACK=1", "halve the batch size",
+                                         "pip install 'numpy<2'", "map the checkpoint to the CPU (map_location='cpu')"};
+  EXPECT_EQ(steps_on(Platform::macos, stay), stay);
+  EXPECT_THAT(steps_on(Platform::macos, {"halve the batch size", "Spread the model over more GPUs (FSDP)."}),
+              ElementsAre("halve the batch size"));
+  EXPECT_THAT(steps_on(Platform::windows, {"On a Mac there is no CUDA: use device 'mps' or 'cpu'."}), IsEmpty());
+}
+
+TEST(PlatformSteps, WhatIsSaidOfLinuxIsForLinuxAlone) {
+  const std::vector<std::string> steps{"On Linux, set Option \"Interactive\" \"0\" in xorg.conf."};
+  EXPECT_EQ(steps_on(Platform::wsl, steps), steps);
+  EXPECT_THAT(steps_on(Platform::windows, steps), IsEmpty());
+  EXPECT_THAT(steps_on(Platform::macos, steps), IsEmpty());
+}
+
+TEST(PlatformSteps, ALinuxKernelIsNoMatterOnWindows) {
+  EXPECT_THAT(steps_on(Platform::windows,
+                       {"Restart the machine: after a driver update the old kernel module stays loaded until then.",
+                        "Install the driver again if the kernel was updated and no module was built for it."}),
+              ElementsAre(HasSubstr("update NVIDIA's driver: https")));
+}
+
 TEST(PlatformSteps, NoStepOfACauseOrRuleAsksForLinuxsDriverElsewhere) {
   const auto expect = [](std::string_view id, std::span<const std::string_view> texts) {
     const std::vector<std::string> steps(texts.begin(), texts.end());
@@ -117,6 +156,13 @@ TEST(PlatformSteps, NoStepOfACauseOrRuleAsksForLinuxsDriverElsewhere) {
       EXPECT_THAT(step, Not(ContainsRegex("modprobe|rmmod|dkms|mokutil|initramfs|sudo |systemctl|journalctl|dmesg|"
                                           "(^| )apt |lspci|ldconfig|/etc/|/dev/")))
           << id;
+    for (const std::string& step : steps_on(Platform::macos, steps)) {
+      const auto instead = steps_without_cuda();
+      if (std::ranges::find(instead, step) != instead.end()) continue;
+      EXPECT_THAT(step, Not(ContainsRegex("nvidia|NVIDIA|CUDA_|whl/cu|nvcc|modprobe|sudo |systemctl|dmesg|(^| )apt |"
+                                          "lspci|/etc/|/dev/")))
+          << id;
+    }
   };
   for (const DiagnosisCause& cause : diagnosis_causes()) {
     expect(cause.id, cause.fix);

@@ -33,6 +33,8 @@ TEST(Recognise, FactsWithoutASystemTakeThePlatformOfTheMessages) {
   };
   EXPECT_EQ(host_of("Running in WSL2\n").wsl, 2);
   EXPECT_EQ(host_of("OS: Microsoft Windows 11 Pro\n").distribution, "windows");
+  EXPECT_EQ(host_of("PS C:\\> nvidia-smi\n").distribution, "windows");
+  EXPECT_EQ(host_of("me@MacBook-Pro ~ % ssh box\n"), facts::Host{}) << "a kernel module's words are no Mac's";
   EXPECT_EQ(host_of(""), facts::Host{});
   EXPECT_FALSE(host_of("Linux box 6.8.0-45-generic #45-Ubuntu SMP x86_64 GNU/Linux\nRunning in WSL2\n").wsl > 0);
 }
@@ -54,6 +56,19 @@ TEST(Recognise, MessagesOfWslOverruleADriverModelAndNoReportOfTheSystem) {
                     "OS: Microsoft Windows 11 Pro\nGCC version: Could not collect\nPython version: 3.11.9\n")
                 .distribution,
             "windows");
+}
+
+TEST(Recognise, AMacIsKnownByItsFoldersAndNotWhereThereIsAnNvidiaGpu) {
+  const std::string failure =
+      "  File \"/Users/me/venv/lib/python3.11/site-packages/torch/cuda/__init__.py\", line 310, in _lazy_init\n"
+      "AssertionError: Torch not compiled with CUDA enabled\n";
+  const auto known = recognise(failure, "p");
+  ASSERT_TRUE(known.facts);
+  EXPECT_EQ(known.facts->snapshot.environment->host.distribution, "macos");
+  const auto remote = recognise(
+      failure + "| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |\n", "p");
+  ASSERT_TRUE(remote.facts);
+  EXPECT_FALSE(remote.facts->snapshot.environment->host.distribution);
 }
 
 TEST(Recognise, ATextOfNeitherSaysWhatIsKnown) {

@@ -65,6 +65,11 @@ struct Columns {
     state = width - std::min(width, taken());
   }
 
+  /// Nobody cuts what another program reads: names stand whole where no terminal has to be kept to.
+  void take_names(const facts::Snapshot& snapshot) {
+    for (const GpuRecord& record : snapshot.gpus) name = std::max(name, width_of(short_name(record.gpu.name)));
+  }
+
   /// All but the state, each with the blank behind it.
   std::size_t taken() const {
     std::size_t sum = 0;
@@ -283,7 +288,8 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
                       std::span<const facts::Disabling> disabled, std::span<const lease::Acceptance> accepted) {
   Style style = usual;
   style.width = style.columns;
-  const Columns columns(style.width);
+  Columns columns(style.width);
+  if (!usual.measured) columns.take_names(snapshot);
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty())
     return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n") + fault_lines(snapshot, style);
@@ -348,7 +354,10 @@ std::string hosts_table(std::span<const cluster::Node> nodes, const Style& usual
   for (const cluster::Node& node : nodes) host = std::max(host, std::min(width_of(node.name), kWidestHost));
   Style style = usual;
   style.width = usual.columns;
-  const Columns columns(style.width > host + 20 ? style.width - host - 1 : 20);
+  Columns columns(style.width > host + 20 ? style.width - host - 1 : 20);
+  for (const cluster::Node& node : nodes) {
+    if (!usual.measured && node.reading != nullptr) columns.take_names(node.reading->snapshot);
+  }
   std::string text = simulated_hosts(nodes, style);
   text += style.paint(cut(fit("host", host) + " " + table_head(columns), style), Tone::dim) + "\n";
   for (const cluster::Node& node : nodes) {
