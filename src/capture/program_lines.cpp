@@ -28,6 +28,11 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"ComfyUI", "VRAM Total:", R"(\*\*VRAM Total:\*\* (?P<memory_bytes>\d+))"},
     {"ComfyUI", "Python Version:", R"(^- \*\*Python Version:\*\* (?P<python>\d[\d.]+))", false},
     {"ComfyUI", "**OS:** ", R"(\*\*OS:\*\* (?P<os>nt|win32)$)", false},
+    // The launcher for Windows that many of its users have, by its report's form (Impact-Pack#1069)
+    {"ComfyUI launcher", " [",
+     R"(^\s+[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d (?P<index>\d+): (?P<gpu>NVIDIA .+?) \[(?P<sm>\d{2,3})\] \d+ GB$)"},
+    {"ComfyUI launcher", "NVIDIA Driver Version: ", R"(^\s+NVIDIA Driver Version: (?P<driver>\d{3}\.\d{2})$)", false},
+    {"ComfyUI launcher", "OS: Microsoft Windows", R"(^OS: Microsoft (?P<os>Windows) NT )", false},
     // Unsloth, unsloth/models/_utils.py and loader.py
     {"Unsloth", "Unsloth ",
      R"(Unsloth:? (?P<p_unsloth>\d[\d.]+):? Fast .*Transformers: (?P<p_transformers>\d[\w.]*\w))"},

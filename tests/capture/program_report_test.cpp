@@ -134,6 +134,11 @@ constexpr auto kSamples = std::to_array<Sample>({
      "- **PyTorch Version:** 2.6.0+cu126\n## Devices\n\n- **Name:** cuda:0 NVIDIA GeForce RTX 3060 : native\n"
      "  - **Type:** cuda\n  - **VRAM Total:** 12884377600\n",
      {.gpus = "NVIDIA GeForce RTX 3060", .torch = "2.6.0+cu126", .memory_mib = 12287}},
+    {"ComfyUI launcher",
+     "OS: Microsoft Windows NT 10.0.26100.0\n\nNVIDIA Management Library:\n  NVIDIA Driver Version: 572.60\n"
+     "CUDA Driver:\n  Version: 12080\n  Devices: \n"
+     "    00000000:01:00.0 0: NVIDIA GeForce RTX 4070 Ti SUPER [89] 15 GB\n",
+     {.gpus = "NVIDIA GeForce RTX 4070 Ti SUPER", .driver = "572.60"}},
     {"Unsloth",
      "==((====))==  Unsloth 2025.3.19: Fast Llama patching. Transformers: 4.50.0.\n"
      "   \\\\   /|    NVIDIA L40S. Num GPUs = 2. Max memory: 44.53 GB. Platform: Linux.\n"

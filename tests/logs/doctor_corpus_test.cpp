@@ -35,9 +35,9 @@ TEST(DoctorCorpus, ProblemsOfThoseThatWereLookedAtAreFoundAndHealthyOnesHaveNoEr
 
 TEST(DoctorCorpus, ProblemsOfPublicThreadsAreFoundAndNamedFirst) {
   const auto folder = source_folder() / "tests/corpus/doctor";
-  for (const char* set : {"", "second", "third", "fourth", "fifth"}) {
+  for (const char* set : {"", "second", "third", "fourth", "fifth", "sixth"}) {
     const bench::DoctorScore score = score_of(folder / set / "index.jsonl");
-    ASSERT_GT(score.problems, 10) << set;
+    ASSERT_GT(score.problems, 5) << set;
     ASSERT_GT(score.healthy, 5) << set;
     // What everybody can see has to be more than what is wanted of new material, four fifths and seven tenths.
     EXPECT_GE(score.found * 10, score.problems * 9) << set << "\n" << text_of(score);
