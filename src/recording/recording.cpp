@@ -144,15 +144,16 @@ Result<Recording> read_recording(const telemetry::Store& store, const std::optio
   std::ranges::stable_sort(recording.happenings, {}, &Happening::time);
   GPUWARDEN_TRY(const auto gpus, store.gpus());
   const milliseconds step = step_for(recording.window, recording.info.interval);
+  // The store's end is behind the last reading; people mean the reading.
+  const Window readings{recording.window.from, recording.window.to - milliseconds(1)};
   for (const telemetry::KnownGpu& gpu : gpus) {
     GPUWARDEN_TRY(auto history, read_gpu(store, gpu, recording.window, step));
-    history.throttling = throttling_of(gpu.uuid, recording.happenings, recording.window);
+    history.throttling = throttling_of(gpu.uuid, recording.happenings, readings);
     recording.gpus.push_back(std::move(history));
   }
   std::ranges::stable_sort(recording.gpus, {}, [](const GpuHistory& gpu) { return gpu.gpu.index; });
   recording.held = std::ranges::find(recording.happenings, kHeldKind, &Happening::kind) != recording.happenings.end();
-  // The store's end is behind the last reading; people mean the reading.
-  recording.window.to -= milliseconds(1);
+  recording.window = readings;
   std::erase_if(recording.happenings, [&](const Happening& one) { return one.time < recording.window.from; });
   join_nameless(recording);
   return recording;

@@ -34,7 +34,7 @@ class Record : public testing::Program {
 };
 
 TEST_F(Record, EndsWithMeanMostAndLeastOfEachGpuAndReportShowsItAgain) {
-  const auto done = run({"record", "-o", path("a.db"), "--interval", "100ms", "--duration", "600ms"});
+  const auto done = run({"record", "-o", path("a.db"), "--interval", "100ms", "--duration", "3s"});
   EXPECT_EQ(done.exit_code, 0) << done.standard_error;
   EXPECT_THAT(done.standard_error, HasSubstr("[simulated] recording 8 GPUs every 100 ms to " + path("a.db")));
   EXPECT_THAT(done.standard_error, Not(HasSubstr("\r"))) << "no progress in a pipe";

@@ -68,6 +68,16 @@ TEST_F(Recordings, AreReadBackAsTheyWereSummedUp) {
   EXPECT_TRUE(read->readings);
 }
 
+TEST_F(Recordings, OfOneReadingNothingHasLasted) {
+  auto recorder = Recorder::open(options(), clock_);
+  ASSERT_TRUE(recorder) << recorder.error().message;
+  add(**recorder, 0, 1);
+  EXPECT_FALSE((*recorder)->finish().summary.gpus[0].throttled_share);
+  const auto read = open_report(dir_ / "a.db");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_FALSE(read->summary.gpus[0].throttled_share);
+}
+
 TEST_F(Recordings, AStretchIsSummedUpByItself) {
   auto recorder = Recorder::open(options(), clock_);
   ASSERT_TRUE(recorder) << recorder.error().message;
