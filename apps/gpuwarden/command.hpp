@@ -119,6 +119,8 @@ std::string key_of(const Option& option);
 std::string synopsis_of(const Option& option);
 /// Fails with invalid_argument for an option that was given and is not for this action.
 Result<void> check_action_options(const Context& context, std::string_view action);
+/// What is said where the first operand is none of the command's actions; `typed` empty: it was left out.
+Error unknown_action(const Context& context, const std::string& typed);
 
 /// Turns argv (without program and command names) into Args. Fails with invalid_argument.
 Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::string>& arguments);

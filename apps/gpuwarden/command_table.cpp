@@ -80,6 +80,17 @@ Result<void> check_action_options(const Context& context, std::string_view actio
   return {};
 }
 
+Error unknown_action(const Context& context, const std::string& typed) {
+  const Subcommand& command = *context.command;
+  std::vector<std::string> names;
+  for (const auto name : split_words(command.actions)) names.emplace_back(name);
+  const std::string close = closest_match(typed, names);
+  return {ErrorCode::invalid_argument,
+          typed.empty() ? fmt::format("{} needs an action", command.name)
+                        : fmt::format("unknown action '{}' for `gpuwarden {}`", printable(typed), command.name),
+          close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)};
+}
+
 std::string help_for(const Subcommand& command) {
   std::string text = fmt::format("gpuwarden {}: {}\n\nusage: {}\n", command.name, command.summary, command.usage);
   std::string_view section;

@@ -10,7 +10,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
-#include "gpuwarden/placement/names.hpp"
+#include "gpuwarden/placement/selection.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
@@ -21,36 +21,7 @@
 namespace gpuwarden::cli {
 namespace {
 
-using placement::GpuName;
 using placement::Request;
-
-std::vector<GpuName> names_of(const Args& args, const std::string& key) {
-  return placement::expand_ranges(args.list(key));
-}
-
-Result<std::optional<facts::ComputeCapability>> capability_option(const Args& args) {
-  const auto text = args.text("min-compute-capability");
-  if (!text) return std::nullopt;
-  const auto capability = facts::compute_capability_from(text->contains('.') ? *text : *text + ".0");
-  if (capability) return capability;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--min-compute-capability: '{}' is not a compute capability", printable(*text)),
-              "for example 8.0");
-}
-
-/// A list that was given must name something.
-Result<void> check_lists(const Args& args) {
-  for (const char* key : {"gpu-ids", "prefer", "exclude"}) {
-    for (const std::string& text : args.list(key)) {
-      if (text.empty())
-        return fail(ErrorCode::invalid_argument, fmt::format("--{}: an empty entry", key),
-                    "write ids with commas between, for example 0,2");
-    }
-    if (args.has(key) && args.list(key).empty())
-      return fail(ErrorCode::invalid_argument, fmt::format("--{}: no GPU is given", key));
-  }
-  return {};
-}
 
 /// The option names a configuration's `selection:` and `run:` may hold.
 placement::KnownOptions known_options() {
@@ -101,16 +72,10 @@ void fall_back_to_environment(Context& context) {
   }
 }
 
-/// How many and which: a flag of this family on the command line replaces what the file says about the family. A model
-/// does not: it asks whether so many, or these, will do.
-void merge_family(const Args& args, Request& request) {
-  const bool given = args.has("gpu-ids") || args.has("num-gpus") || args.has("all");
-  if (given) {
-    request.gpu_ids.clear();
-    request.count.reset();
-  }
-  if (args.has("gpu-ids")) request.gpu_ids = names_of(args, "gpu-ids");
-  request.all = args.has("all");
+Result<void> fill_gpus(const placement::SelectionOptions& given, Request& request) {
+  auto applied = placement::apply_selection(given, request);
+  if (!applied) applied.error().message.insert(0, "--");
+  return applied;
 }
 
 /// The model, and what its options say about the number of GPUs.
@@ -159,17 +124,6 @@ void fall_back_to_model_settings(Args& args, const placement::JobConfig& config)
   if (!trains && type == "bfloat16") args.fall_back("precision", {"bf16"});
 }
 
-/// "cpu", "cuda", or "cuda:1": GPU 1, where no GPUs are named.
-Result<void> read_device(const std::string& device, Request& request) {
-  const auto index = device.starts_with("cuda:") ? parse_integer(std::string_view(device).substr(5)) : std::nullopt;
-  if (device != "cpu" && device != "cuda" && !(index && *index >= 0))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--device: '{}' is not cpu, cuda or cuda:N", printable(device)));
-  request.force_cpu = device == "cpu";
-  if (index && request.gpu_ids.empty() && !request.all) request.gpu_ids = {{std::to_string(*index)}};
-  return {};
-}
-
 /// -n 4, or -n 2:4. Without it the range of --nproc-per-node 2:4, which has a rank for each GPU.
 Result<void> fill_count(const Args& args, Selection& selection) {
   Request& request = selection.request;
@@ -206,23 +160,21 @@ Result<void> fill_count_of_ranks(const Args& args, Request& request) {
 
 Result<void> fill(const Args& args, Selection& selection) {
   Request& request = selection.request;
-  GPUWARDEN_CHECK(check_lists(args));
-  merge_family(args, request);
+  // How many and which: a flag of this family on the command line replaces what the file says about the family. A model
+  // does not: it asks whether so many, or these, will do.
+  if (args.has("gpu-ids") || args.has("num-gpus") || args.has("all")) {
+    request.gpu_ids.clear();
+    request.count.reset();
+  }
+  placement::SelectionOptions given;
+  for (const Option& option : kSelectionOptions) {
+    if (const std::string key = key_of(option); args.has(key)) given[key] = args.all(key);
+  }
+  given.erase("num-gpus");  // may be a range
+  const auto device = given.extract("device");
+  GPUWARDEN_CHECK(fill_gpus(given, request));
   GPUWARDEN_CHECK(fill_count(args, selection));
-  GPUWARDEN_TRY(request.min_memory, size_option(args, "min-memory"));
-  GPUWARDEN_TRY(request.min_free_memory, size_option(args, "min-free-memory"));
-  GPUWARDEN_TRY(request.min_compute_capability, capability_option(args));
-  GPUWARDEN_TRY(const auto utilization, count_option(args, "max-utilization", 100));
-  if (utilization) request.max_utilization = Percent(*utilization);
-  request.name_contains = args.text("name");
-  request.mig = args.has("mig");
-  request.mig_profile = args.text("mig-profile");
-  request.prefer = names_of(args, "prefer");
-  request.exclude = names_of(args, "exclude");
-  request.shared = args.has("share");
-  request.allow_busy = args.has("allow-busy");
-  const auto device = args.text("device");
-  if (device) GPUWARDEN_CHECK(read_device(*device, request));
+  if (device) GPUWARDEN_CHECK(fill_gpus({{device.key(), device.mapped()}}, request));
   GPUWARDEN_CHECK(fill_model(args, request));
   return fill_count_of_ranks(args, request);
 }
@@ -246,44 +198,31 @@ Error about(const std::string& key, const Error& error) {
   return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};
 }
 
-Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most) {
-  auto text = args.text(key);
+namespace {
+
+/// The option's value by its reader; nothing where it was not given.
+template <class Value, class... Limits>
+Result<std::optional<Value>> value_option(const Args& args, const std::string& key,
+                                          Result<Value> (*read)(std::string_view, Limits...), Limits... limits) {
+  const auto text = args.text(key);
   if (!text) return std::nullopt;
-  if (key == "max-utilization" && text->ends_with('%')) text->pop_back();
-  const auto number = parse_integer(*text);
-  if (!number || *number < 0 || *number > most) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--{}: '{}' is not a whole number from 0 to {}", key, printable(*text), most));
-  }
-  return static_cast<std::uint32_t>(*number);
+  const auto value = read(*text, limits...);
+  if (!value) return std::unexpected(about(key, value.error()));
+  return *value;
+}
+
+}  // namespace
+
+Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most) {
+  return value_option(args, key, parse_count, most);
 }
 
 Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most) {
-  const auto text = args.text(key);
-  if (!text || !text->contains(':')) {
-    GPUWARDEN_TRY(const auto count, count_option(args, key, most));
-    if (!count) return std::nullopt;
-    return CountRange{*count, *count};
-  }
-  const auto parts = split(*text, ':');
-  const auto least = parse_integer(parts[0]);
-  const auto greatest = parse_integer(parts[1]);
-  if (parts.size() != 2 || !least || !greatest || *least < 1 || *greatest < *least || *greatest > most)
-    return fail(ErrorCode::invalid_argument, fmt::format("--{}: '{}' is not a range", key, printable(*text)),
-                fmt::format("MIN:MAX, for example 2:4; MIN from 1, MAX up to {}", most));
-  return CountRange{static_cast<std::uint32_t>(*least), static_cast<std::uint32_t>(*greatest)};
+  return value_option(args, key, parse_count_range, most);
 }
 
 Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key) {
-  const auto text = args.text(key);
-  if (!text) return std::nullopt;
-  const auto size = parse_size(*text);
-  if (!size) return std::unexpected(about(key, size.error()));
-  // "40" is seldom meant as 40 bytes.
-  if (*size < 1_MiB && parse_number(*text) && size->value > 0)
-    return fail(ErrorCode::invalid_argument, fmt::format("--{}: {} has no unit, and would be bytes", key, *text),
-                fmt::format("write {}GiB, {}MiB or {}B", *text, *text, *text));
-  return *size;
+  return value_option(args, key, parse_meant_size);
 }
 
 Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key) {

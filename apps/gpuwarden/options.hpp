@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "command.hpp"
+#include "gpuwarden/base/typed_values.hpp"
 #include "gpuwarden/placement/job_config.hpp"
 #include "gpuwarden/placement/request.hpp"
 
@@ -53,12 +54,6 @@ Result<void> refuse_json(const Args& args, std::string_view what, std::string hi
 Error about(const std::string& key, const Error& error);
 /// Values of single options; fail with invalid_argument naming the option.
 Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most);
-/// "4", or "2:4": at least 2, at most 4; of "4" both are 4.
-struct CountRange {
-  std::uint32_t least = 0;
-  std::uint32_t most = 0;
-  bool operator==(const CountRange&) const = default;
-};
 Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most);
 Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key);
 Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key);

@@ -7,18 +7,6 @@
 
 namespace gpuwarden::cli {
 
-telemetry::StoreInfo recording_info(const facts::Snapshot& snapshot, const std::vector<std::string>& command,
-                                    std::chrono::milliseconds interval) {
-  telemetry::StoreInfo info;
-  info.host = snapshot.host;
-  info.simulated = snapshot.simulated;
-  info.fleet = snapshot.fleet;
-  info.driver_version = snapshot.driver_version.value_or("");
-  info.command = command;
-  info.interval = interval;
-  return info;
-}
-
 std::function<void(telemetry::Reading)> recording_into(recording::Recorder& recorder) {
   return [&recorder, told = false](telemetry::Reading reading) mutable {
     recorder.add(std::move(reading));

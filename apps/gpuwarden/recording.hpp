@@ -2,18 +2,12 @@
 // What `record` and `run --record` share.
 #pragma once
 
-#include <memory>
+#include <functional>
 
 #include "command.hpp"
-#include "gpuwarden/facts/snapshot.hpp"
-#include "gpuwarden/machine/machine.hpp"
 #include "gpuwarden/recording/recorder.hpp"
 
 namespace gpuwarden::cli {
-
-/// What a recording says about itself, for a command (empty: none) on these GPUs.
-telemetry::StoreInfo recording_info(const facts::Snapshot& snapshot, const std::vector<std::string>& command,
-                                    std::chrono::milliseconds interval);
 
 /// For samplers: each reading goes to the recorder; what cannot be written is said once.
 std::function<void(telemetry::Reading)> recording_into(recording::Recorder& recorder);

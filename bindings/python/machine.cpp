@@ -119,11 +119,7 @@ std::vector<MemoryRow> gpu_memory(OpenMachine& self) {
 
 /// The pools of this machine's processes; none where a capture stands for the machine.
 pools::Pools pools_beside(const machine::Machine& machine) {
-  if (machine.captured()) return {};
-  const Environment& environment = machine.options().environment;
-  const auto named = environment.find("GPUWARDEN_MEMORY_DIR");
-  if (named == environment.end() || named->second.empty()) return pools::published_pools(pools::all_pools_folders());
-  return pools::published_pools({named->second});
+  return machine.captured() ? pools::Pools{} : pools::published_pools_of(machine.options().environment);
 }
 
 std::string memory_status(OpenMachine& self, const std::vector<std::string>& gpus) {

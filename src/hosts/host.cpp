@@ -99,4 +99,20 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text, std::string_view
   return hosts;
 }
 
+Result<Environment> parse_variables(const std::vector<std::string>& words, const Environment& own) {
+  Environment variables;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const auto here = own.find(name);
+    if (name.empty())
+      return fail(ErrorCode::invalid_argument, fmt::format("'{}' has no name", printable(word)), "--env NAME=VALUE");
+    if (equals == std::string::npos && here == own.end())
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is not set here", printable(name)),
+                  "--env NAME=VALUE sets it");
+    variables[name] = equals == std::string::npos ? here->second : word.substr(equals + 1);
+  }
+  return variables;
+}
+
 }  // namespace gpuwarden::hosts

@@ -54,4 +54,10 @@ nlohmann::json to_json(const HostsReport& report, const JobOnHosts& job) {
           {"attempts", std::move(attempts)}};
 }
 
+std::optional<nlohmann::json> post_mortem_of(const HostsTry& last) {
+  if (!last.failed_host || !last.hosts[*last.failed_host].done) return std::nullopt;
+  Json report = Json::parse(last.hosts[*last.failed_host].done->report, nullptr, false);
+  return report.is_object() ? std::optional(std::move(report)) : std::nullopt;
+}
+
 }  // namespace gpuwarden::hosts

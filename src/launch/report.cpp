@@ -386,4 +386,18 @@ Json to_json(const RunReport& report) {
           {"ended_early", json_of_early_end(end.early)}};
 }
 
+Json refusal_to_json(const placement::Decision& refused, const Error& error, bool simulated, int exit_code) {
+  using Kind = placement::Verdict::Kind;
+  Json trouble = Json::array();
+  for (const placement::Verdict& one : refused.verdicts) {
+    if (one.kind != Kind::unhealthy && one.kind != Kind::disabled) continue;
+    trouble.push_back({{"index", one.device.index.value}, {"uuid", one.device.uuid.value}, {"cause", one.reason}});
+  }
+  return {{"schema", facts::kJsonSchema},
+          {"simulated", simulated},
+          {"exit_code", exit_code},
+          {"error", {{"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}}},
+          {"gpus_in_trouble", std::move(trouble)}};
+}
+
 }  // namespace gpuwarden::launch

@@ -3,13 +3,12 @@
 
 #include <fmt/format.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/host_name.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/run_rules.hpp"
 #include "gpuwarden/probe/cpus.hpp"
@@ -92,11 +91,6 @@ void bind(placement::BindTo to, const machine::Machine& machine, const placement
   if (threads) run.job.threads = static_cast<std::uint32_t>(*threads);
 }
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? printable(name.data()) : "";
-}
-
 /// How busy the CPUs are is needed only where a rule looks at it; the file costs nothing.
 std::string cpu_reading() { return read_file("/proc/stat").value_or(""); }
 
@@ -128,7 +122,7 @@ Result<RunReport> run(const ReadyRun& ready, const machine::Machine& machine, co
   RunReport report;
   report.simulated = machine.simulated();
   report.fleet = machine.reader().fleet;
-  report.host = own_host();
+  report.host = printable(own_host_name());
   report.run_id = ready.job.run_id;
   report.command = ready.job.argv;
   report.started = clock.wall_now();

@@ -57,10 +57,21 @@ std::string status_json(const facts::Snapshot& snapshot, const std::vector<Statu
   return document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-void StatusFile::hear(const telemetry::Reading& reading, const std::vector<StatusGpu>& gpus) {
+void StatusFile::hold(std::vector<StatusGpu> gpus) {
+  const std::scoped_lock lock(mutex_);
+  gpus_ = std::move(gpus);
+}
+
+void StatusFile::hear(const telemetry::Reading& reading) {
+  const std::scoped_lock lock(mutex_);
   if (problem_ || (written_ && reading.when - *written_ < kStatusPeriod)) return;
   written_ = reading.when;
-  if (auto done = write_file_atomically(file_, status_json(reading.snapshot, gpus)); !done) problem_ = done.error();
+  if (auto done = write_file_atomically(file_, status_json(reading.snapshot, gpus_)); !done) problem_ = done.error();
+}
+
+std::optional<Error> StatusFile::problem() const {
+  const std::scoped_lock lock(mutex_);
+  return problem_;
 }
 
 }  // namespace gpuwarden::launch

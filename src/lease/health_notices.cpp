@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/host_name.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "lease/kernel_locks.hpp"
@@ -148,9 +148,8 @@ facts::Health as_judged(facts::Health health) {
 }
 
 std::string host_name() {
-  std::array<char, 256> name{};
-  const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name.front() != '\0';
-  std::string host = known ? name.data() : "localhost";
+  std::string host = own_host_name();
+  if (host.empty()) host = "localhost";
   std::ranges::replace(host, '/', '_');
   return host;
 }

@@ -9,7 +9,6 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/fitness/symptoms.hpp"
 #include "gpuwarden/lease/verdicts.hpp"
-#include "gpuwarden/machine/out_of_use.hpp"
 
 namespace gpuwarden::machine {
 
@@ -46,6 +45,14 @@ std::vector<facts::Health> unfit_in(const facts::Snapshot& snapshot) {
     unfit.push_back(std::move(health));
   }
   return unfit;
+}
+
+EnableRequest enable_request(const facts::Snapshot& snapshot, std::vector<Uuid> gpus, std::string reason,
+                             std::string by) {
+  EnableRequest request{
+      .gpus = std::move(gpus), .reason = std::move(reason), .by = std::move(by), .seen = unfit_in(snapshot)};
+  for (const facts::GpuRecord& record : snapshot.gpus) request.marks.push_back(lease::reset_mark_of(record));
+  return request;
 }
 
 Result<lease::Disablings::View> out_of_use_in(const Machine& machine, const facts::Snapshot& snapshot,

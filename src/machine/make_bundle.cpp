@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/host_name.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/bundle/gather.hpp"
@@ -22,11 +22,6 @@ namespace {
 
 constexpr std::size_t kKernelCap = std::size_t{4} << 20U;
 constexpr std::chrono::seconds kKernelDeadline(5);
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 /// The domains that this machine's resolver completes names with.
 std::vector<std::string> search_domains() {
@@ -52,7 +47,7 @@ redact::Identities identities(const Environment& environment, const facts::Snaps
     if (found != environment.end()) names.users.push_back(found->second);
   }
   if (const auto home = environment.find("HOME"); home != environment.end()) names.homes.push_back(home->second);
-  names.hosts.push_back(host_name());
+  names.hosts.push_back(own_host_name());
   names.domains = search_domains();
   return names;
 }

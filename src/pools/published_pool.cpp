@@ -248,4 +248,10 @@ std::vector<PublishedPool> published_pools(const std::vector<fs::path>& folders)
   return pools;
 }
 
+std::vector<PublishedPool> published_pools_of(const Environment& environment) {
+  const auto named = environment.find("GPUWARDEN_MEMORY_DIR");
+  const bool given = named != environment.end() && !named->second.empty();
+  return published_pools(given ? std::vector<fs::path>{named->second} : all_pools_folders());
+}
+
 }  // namespace gpuwarden::pools

@@ -2,11 +2,11 @@
 #include "probe/sys_listing.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
+#include "gpuwarden/base/host_name.hpp"
 #include "probe/problems.hpp"
 #include "probe/sysfs.hpp"
 
@@ -35,8 +35,7 @@ facts::Snapshot begin_snapshot(const ReaderOptions& options) {
   snapshot.fleet = options.fleet;
   snapshot.taken_at = options.clock->wall_now();
   snapshot.kernel_module_version = kernel_module_version(options.driver_proc_root);
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) == 0) snapshot.host = host.data();
+  snapshot.host = own_host_name();
   return snapshot;
 }
 

@@ -73,6 +73,18 @@ std::vector<Happening> held_since(const facts::Snapshot& snapshot, const std::st
 
 }  // namespace
 
+telemetry::StoreInfo info_of(const facts::Snapshot& snapshot, std::vector<std::string> command,
+                             std::chrono::milliseconds interval) {
+  telemetry::StoreInfo info;
+  info.host = snapshot.host;
+  info.simulated = snapshot.simulated;
+  info.fleet = snapshot.fleet;
+  info.driver_version = snapshot.driver_version.value_or("");
+  info.command = std::move(command);
+  info.interval = interval;
+  return info;
+}
+
 std::string usual_file_name(const std::string& host, telemetry::WallTime time) {
   std::string name;
   for (const char c : host) {

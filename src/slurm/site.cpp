@@ -47,6 +47,23 @@ Result<Site> read_site(Programs& programs) {
   return site;
 }
 
+Result<std::vector<Job>> read_queue(Programs& programs, const std::string& user, const std::string& partition) {
+  std::vector<std::string> words{"squeue", "-h", "-o", kQueueFormat};
+  if (!user.empty()) words.push_back("--user=" + user);
+  if (!partition.empty()) words.push_back("--partition=" + partition);
+  GPUWARDEN_TRY(const std::string text, output_of(programs, words));
+  return parse_queue(text);
+}
+
+std::optional<int> nodes_with_room(const Job& job, const Site& site) {
+  const auto asked = gpus_in_gres(job.gpus);
+  if (asked.empty()) return std::nullopt;
+  return static_cast<int>(std::ranges::count_if(site.nodes, [&](const Node& node) {
+    const bool listed = std::ranges::find(node.partitions, job.partition) != node.partitions.end();
+    return listed && count_of(free_gpus(node), asked[0].type) >= asked[0].count;
+  }));
+}
+
 std::vector<TypeSummary> summarise(const Site& site, const std::string& partition) {
   std::vector<TypeSummary> types;
   const auto row = [&](const std::string& type) -> TypeSummary& {

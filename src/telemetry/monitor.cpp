@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/telemetry/monitor.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -15,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpuwarden/base/host_name.hpp"
 #include "gpuwarden/base/orphans.hpp"
 #include "telemetry/alert_state_file.hpp"
 #include "telemetry/happened.hpp"
@@ -37,8 +35,7 @@ void push_bounded(std::deque<T>& log, T entry) {
 }
 
 StoreInfo complete(StoreInfo info, const MonitorOptions& options) {
-  std::array<char, 256> host{};
-  if (info.host.empty() && ::gethostname(host.data(), host.size() - 1) == 0) info.host = host.data();
+  if (info.host.empty()) info.host = own_host_name();
   info.simulated = options.reader.simulated;
   if (info.fleet.empty()) info.fleet = options.reader.fleet;
   if (info.interval.count() == 0) info.interval = options.sampler.interval;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/process.hpp"
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::view {
@@ -55,23 +56,6 @@ std::vector<Pid> ancestors_of(const std::vector<fs::path>& roots, Pid parent) {
 }
 
 }  // namespace
-
-std::optional<ProcStat> parse_proc_stat(std::string_view text) {
-  // The command may hold blanks and parentheses: what counts is behind the last one.
-  const std::size_t behind = text.rfind(')');
-  if (behind == std::string_view::npos) return std::nullopt;
-  const auto words = split_words(text.substr(behind + 1));
-  constexpr std::size_t kParent = 1, kUser = 11, kSystem = 12, kStart = 19, kResident = 21;
-  if (words.size() <= kResident) return std::nullopt;
-  const auto number = [&](std::size_t word) { return parse_integer(words[word]); };
-  const auto parent = number(kParent), user = number(kUser), system = number(kSystem), start = number(kStart),
-             resident = number(kResident);
-  if (!parent || !user || !system || !start || !resident) return std::nullopt;
-  return ProcStat{.parent = Pid{static_cast<std::int32_t>(*parent)},
-                  .cpu_ticks = static_cast<std::uint64_t>(*user + *system),
-                  .start_ticks = static_cast<std::uint64_t>(*start),
-                  .resident_pages = static_cast<std::uint64_t>(*resident)};
-}
 
 class HostProcesses::Impl {
  public:

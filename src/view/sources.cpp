@@ -9,10 +9,11 @@
 #include <memory>
 #include <utility>
 
+#include "gpuwarden/base/process.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/facts/use.hpp"
-#include "gpuwarden/machine/lease_watch.hpp"
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 
 namespace gpuwarden::view {
@@ -23,6 +24,12 @@ namespace fs = std::filesystem;
 std::string own_name() {
   const auto user = find_user(::geteuid());
   return user ? printable(user->name) : fmt::format("uid {}", ::geteuid());
+}
+
+/// What could not be found out beside the readings, and why.
+void tell_unknowns(const machine::UseWatch& use, cluster::Node& node) {
+  node.leases_problem = use.leases_problem();
+  node.health_problem = use.disablings_problem();
 }
 
 }  // namespace
@@ -36,40 +43,15 @@ LeaveTerminalSignals::LeaveTerminalSignals() {
 
 LeaveTerminalSignals::~LeaveTerminalSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-void Unknowns::set_leases(std::optional<Error> problem) {
-  const std::scoped_lock lock(mutex_);
-  leases_ = std::move(problem);
-}
-
-void Unknowns::set_health(std::optional<Error> problem) {
-  const std::scoped_lock lock(mutex_);
-  health_ = std::move(problem);
-}
-
-void Unknowns::tell(cluster::Node& node) const {
-  const std::scoped_lock lock(mutex_);
-  node.leases_problem = leases_;
-  node.health_problem = health_;
-}
-
 telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval,
-                                          const std::shared_ptr<Unknowns>& unknowns) {
+                                          const std::shared_ptr<machine::UseWatch>& use) {
   telemetry::MonitorOptions options;
   options.reader = machine.reader();
   options.sampler.interval = interval;
   options.sampler.detail = probe::Detail::slow;
   options.sampler.quick_first = true;
-  options.leases = machine::watch_leases(machine, machine::kHolderPace, system_clock(),
-                                         [unknowns](const std::optional<Error>& problem) {
-                                           if (unknowns) unknowns->set_leases(problem);
-                                         });
-  // What cannot be read now is as it was.
-  options.disabled = [&machine, unknowns, last = std::make_shared<std::vector<facts::Disabling>>()] {
-    auto view = machine.disablings().read();
-    if (unknowns) unknowns->set_health(view ? std::nullopt : std::optional(view.error()));
-    if (view) *last = std::move(view->disabled);
-    return *last;
-  };
+  options.leases = [use](const facts::Snapshot& snapshot) { return use->leases(snapshot); };
+  options.disabled = [use] { return use->disabled(); };
   options.publish_health = machine::health_places(machine.options().environment, machine.reader());
   options.publish_as = "gpuwarden top";
   // The view keeps what it shows itself.
@@ -77,8 +59,8 @@ telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::
   return options;
 }
 
-WatchedMachine::WatchedMachine(telemetry::MonitorOptions options, std::shared_ptr<Unknowns> unknowns)
-    : unknowns_(std::move(unknowns)), monitor_(std::move(options)) {}
+WatchedMachine::WatchedMachine(telemetry::MonitorOptions options, std::shared_ptr<machine::UseWatch> use)
+    : use_(std::move(use)), monitor_(std::move(options)) {}
 WatchedMachine::~WatchedMachine() { monitor_.stop(); }
 
 Result<void> WatchedMachine::start(std::function<void()> heard) {
@@ -92,7 +74,7 @@ std::vector<cluster::Node> WatchedMachine::nodes() const {
   node.reading = monitor_.latest();
   node.health = monitor_.health();
   node.alerts = monitor_.alerts();
-  if (unknowns_) unknowns_->tell(node);
+  if (use_) tell_unknowns(*use_, node);
   if (node.reading != nullptr) {
     node.name = node.reading->snapshot.host;
     node.seen = node.reading->snapshot.taken_at;
@@ -126,6 +108,27 @@ cluster::Node node_of(facts::Snapshot snapshot, std::vector<facts::Lease> leases
   reading->snapshot = std::move(snapshot);
   reading->leases = std::move(leases);
   node.reading = std::move(reading);
+  return node;
+}
+
+cluster::Node read_node(const machine::Machine& machine) {
+  facts::Snapshot snapshot = machine.read({.detail = probe::Detail::slow});
+  if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
+  const auto read_at = system_clock().wall_now();
+  machine::UseWatch use(machine);
+  auto leases = use.leases(snapshot);
+  auto out_of_use = machine::out_of_use_in(machine, snapshot, read_at);
+  std::optional<Error> health_problem;
+  if (!out_of_use) {
+    health_problem = out_of_use.error();
+    out_of_use.emplace();
+    machine::add_unfit_at_sight(*out_of_use, snapshot);
+  }
+  cluster::Node node = node_of(std::move(snapshot), std::move(leases), out_of_use->disabled);
+  // One GPU that keeps the reading waiting does not make the others' figures old.
+  if (!machine.captured()) node.seen = read_at;
+  node.leases_problem = use.leases_problem();
+  node.health_problem = std::move(health_problem);
   return node;
 }
 

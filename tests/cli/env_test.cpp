@@ -138,7 +138,7 @@ TEST_F(Env, ErrorsPrintNothingThatAShellWouldEvaluate) {
   expect_error(here({"use", "12.4", "12.6"}), 2, "unexpected argument '12.6'");
   expect_error(here({"use", "; rm -rf /"}), 2, "is not a CUDA version");
   expect_error({"env", "use", "12.4", "--root", "/no/such/folder"}, 2, "is not a directory");
-  expect_error({"env"}, 2, "no action was given");
+  expect_error({"env"}, 2, "needs an action");
   expect_error({"env", "lsit"}, 2, "unknown action 'lsit'");
   EXPECT_THAT(run({"env", "lst"}).standard_error, HasSubstr("did you mean 'list'?"));
   expect_error(here({"list", "--none"}), 2, "env list takes no --none");

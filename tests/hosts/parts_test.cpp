@@ -37,6 +37,15 @@ TEST(Hosts, ANameMayCarryANumberOfGpus) {
               ElementsAre(Host{"fe80::7", {}}, Host{"fe80::8", 2}, Host{"fe80::9", {}}));
 }
 
+TEST(Variables, HaveAValueOrTheOneThatTheyHaveHere) {
+  const Environment own{{"HF_HOME", "/data"}};
+  const auto variables = parse_variables({"A=1", "HF_HOME", "EMPTY=", "B=x=y"}, own);
+  ASSERT_TRUE(variables) << variables.error().message;
+  EXPECT_EQ(*variables, (Environment{{"A", "1"}, {"B", "x=y"}, {"EMPTY", ""}, {"HF_HOME", "/data"}}));
+  EXPECT_EQ(parse_variables({"=1"}, own).error().message, "'=1' has no name");
+  EXPECT_EQ(parse_variables({"NOWHERE"}, own).error().message, "NOWHERE is not set here");
+}
+
 TEST(Hosts, WhatIsNoHostIsRefused) {
   EXPECT_EQ(refusal_of({"a", "a:2"}), "host 'a' is listed twice");
   EXPECT_EQ(refusal_of({"-oProxyCommand=x"}), "'-oProxyCommand=x' is not a host");

@@ -54,33 +54,47 @@ TEST(StatusFile, IsWrittenEveryFewSecondsAndAsAWhole) {
   const testing::TempDir dir;
   StatusFile status(dir / "gn1.status");
   telemetry::Reading reading{.snapshot = testing::fleet(1)};
-  const std::vector<StatusGpu> gpus{{reading.snapshot.gpus[0].gpu.uuid, GpuIndex{0}}};
+  status.hold({{reading.snapshot.gpus[0].gpu.uuid, GpuIndex{0}}});
   const auto load = [&] {
     return json::parse(read_file(dir / "gn1.status").value_or("{}"))["gpus"][0]["utilization_percent"];
   };
   reading.when = Clock::SteadyTime(1h);
   reading.snapshot.gpus[0].sample.utilization_gpu = Percent(10);
-  status.hear(reading, gpus);
+  status.hear(reading);
   EXPECT_EQ(load(), 10);
   reading.when += 1s;
   reading.snapshot.gpus[0].sample.utilization_gpu = Percent(20);
-  status.hear(reading, gpus);
+  status.hear(reading);
   EXPECT_EQ(load(), 10) << "not yet";
   reading.when += kStatusPeriod;
-  status.hear(reading, gpus);
+  status.hear(reading);
   EXPECT_EQ(load(), 20);
   EXPECT_FALSE(status.problem().has_value());
+}
+
+TEST(StatusFile, HasTheGpusOfTheTryThatRuns) {
+  const testing::TempDir dir;
+  StatusFile status(dir / "gn1.status");
+  telemetry::Reading reading{.snapshot = testing::fleet(2), .when = Clock::SteadyTime(1h)};
+  const auto index = [&] { return json::parse(read_file(dir / "gn1.status").value_or("{}"))["gpus"][0]["index"]; };
+  status.hold({{reading.snapshot.gpus[0].gpu.uuid, GpuIndex{0}}});
+  status.hear(reading);
+  EXPECT_EQ(index(), 0);
+  status.hold({{reading.snapshot.gpus[1].gpu.uuid, GpuIndex{1}}});
+  reading.when += kStatusPeriod;
+  status.hear(reading);
+  EXPECT_EQ(index(), 1);
 }
 
 TEST(StatusFile, WhatCannotBeWrittenIsToldAndNotTriedAgain) {
   const testing::TempDir dir;
   StatusFile status(dir / "missing" / "x");
   telemetry::Reading reading{.snapshot = testing::fleet(1), .when = Clock::SteadyTime(1h)};
-  status.hear(reading, {});
+  status.hear(reading);
   EXPECT_TRUE(status.problem().has_value());
   std::filesystem::create_directory(dir / "missing");
   reading.when += 1h;
-  status.hear(reading, {});
+  status.hear(reading);
   EXPECT_FALSE(std::filesystem::exists(dir / "missing" / "x"));
 }
 

@@ -48,5 +48,17 @@ TEST(AtSight, WhatWasAcceptedCountsNoMoreUntilThereIsMore) {
   EXPECT_THAT(view.disabled, SizeIs(1)) << "another error is news";
 }
 
+TEST(EnableRequest, AcceptsWhatTheSnapshotShows) {
+  const facts::Snapshot snapshot = with_memory_errors(2);
+  const Uuid gpu = snapshot.gpus[1].gpu.uuid;
+  const EnableRequest request = enable_request(snapshot, {gpu}, "it must do", "ann");
+  EXPECT_THAT(request.gpus, ::testing::ElementsAre(gpu));
+  EXPECT_EQ(request.reason, "it must do");
+  EXPECT_EQ(request.by, "ann");
+  ASSERT_THAT(request.seen, SizeIs(1));
+  EXPECT_EQ(request.seen[0].uuid, gpu);
+  EXPECT_THAT(request.marks, SizeIs(2)) << "a reset of any ends what is accepted";
+}
+
 }  // namespace
 }  // namespace gpuwarden::machine

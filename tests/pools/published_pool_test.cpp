@@ -206,5 +206,14 @@ TEST(OwnMark, IsTheSameEachTimeAndAnotherInAChild) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(PublishedPools, AreLookedForWhereTheVariableSays) {
+  const TempDir dir;
+  put(dir / "pool-1-0", to_text(pool_of_this_process()));
+  const auto pools = published_pools_of({{"GPUWARDEN_MEMORY_DIR", dir.path().string()}});
+  ASSERT_EQ(pools.size(), 1U);
+  EXPECT_EQ(pools[0].gpu, Uuid("GPU-1234"));
+  EXPECT_EQ(published_pools_of({{"GPUWARDEN_MEMORY_DIR", ""}}), published_pools(all_pools_folders()));
+}
+
 }  // namespace
 }  // namespace gpuwarden::pools

@@ -230,5 +230,20 @@ TEST_F(Recordings, OtherFilesAreToldApart) {
   EXPECT_THAT(open_report(dir_.path()).error().message, HasSubstr("is a directory"));
 }
 
+TEST(RecordingInfo, IsThatOfTheMachineThatIsRead) {
+  facts::Snapshot snapshot = gpuwarden::testing::fleet(1);
+  snapshot.host = "node7";
+  snapshot.simulated = true;
+  snapshot.fleet = "h100x8";
+  snapshot.driver_version = "550.54.15";
+  const telemetry::StoreInfo info = info_of(snapshot, {"python", "train.py"}, 2s);
+  EXPECT_EQ(info.host, "node7");
+  EXPECT_TRUE(info.simulated);
+  EXPECT_EQ(info.fleet, "h100x8");
+  EXPECT_EQ(info.driver_version, "550.54.15");
+  EXPECT_EQ(info.command, (std::vector<std::string>{"python", "train.py"}));
+  EXPECT_EQ(info.interval, 2s);
+}
+
 }  // namespace
 }  // namespace gpuwarden::recording

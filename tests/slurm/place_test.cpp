@@ -100,5 +100,26 @@ TEST(SlurmPlace, AnAbsentSlurmIsUnavailable) {
   EXPECT_THAT(refused.error().hint, HasSubstr("no Slurm"));
 }
 
+TEST(SlurmQueue, IsAskedForOnesOwnJobsOrAll) {
+  FakePrograms programs;
+  const std::string words = fmt::format("squeue -h -o {}", kQueueFormat);
+  programs.on(words, "12|ada|gpu|PENDING|Resources|2|gres:gpu:h100:8|N/A|N/A|1:00|0:00||train\n");
+  programs.on(words + " --user=ada --partition=gpu", "");
+  const auto all = read_queue(programs, "", "");
+  ASSERT_TRUE(all) << all.error().message;
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->at(0).id, "12");
+  const auto own = read_queue(programs, "ada", "gpu");
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_TRUE(own->empty());
+}
+
+TEST(SlurmSite, CountsTheNodesThatHaveRoomForAJob) {
+  EXPECT_EQ(nodes_with_room({.partition = "h", .gpus = "gres:gpu:h100:8"}, site()), 2);
+  EXPECT_EQ(nodes_with_room({.partition = "h", .gpus = "gres:gpu:h100:9"}, site()), 0);
+  EXPECT_EQ(nodes_with_room({.partition = "v", .gpus = "gres:gpu:v100:4"}, site()), 1) << "the other one is down";
+  EXPECT_EQ(nodes_with_room({.partition = "h", .gpus = ""}, site()), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gpuwarden::slurm

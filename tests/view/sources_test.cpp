@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/process.hpp"
+#include "machine/simulated.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
@@ -52,6 +54,28 @@ TEST(LocalActions, BesideASimulatedFleetWhatWasNotLookedUpGetsNone) {
   EXPECT_EQ(beside.signal(target, 0).error().code, ErrorCode::unavailable);
   LocalActions here({"/proc"}, nullptr);
   EXPECT_TRUE(here.signal(target, 0)) << "without one there are only real processes";
+}
+
+class ReadNode : public testing::Machines {};
+
+TEST_F(ReadNode, HasWhatIsOutOfUseAsItsHealth) {
+  machine::Options all = options();
+  all.environment["GPUWARDEN_STATE_DIR"] = (dir_ / "state").string();
+  const auto machine = machine::Machine::open(machine::Simulated{"h100x8"}, all);
+  ASSERT_TRUE(machine) << machine.error().message;
+  const Uuid gpu = machine->read().gpus.at(2).gpu.uuid;
+  ASSERT_TRUE(machine->disablings().disable({gpu}, "fan is loud", "ann", system_clock()));
+  const cluster::Node node = read_node(*machine);
+  ASSERT_NE(node.reading, nullptr);
+  EXPECT_EQ(node.reading->snapshot.gpus.size(), 8U);
+  ASSERT_EQ(node.health.size(), 1U);
+  EXPECT_EQ(node.health[0].uuid, gpu);
+  EXPECT_EQ(node.health[0].state, facts::HealthState::disabled);
+  EXPECT_FALSE(node.health_problem.has_value());
+  for (const auto& entry : fs::recursive_directory_iterator(dir_ / "state")) {
+    if (entry.is_regular_file()) testing::put(entry.path(), "{ no JSON");
+  }
+  EXPECT_TRUE(read_node(*machine).health_problem.has_value()) << "what nobody can read is not taken for none";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/burn_in/on_machine.hpp"
+#include "gpuwarden/burn_in/verdict.hpp"
 #include "gpuwarden/facts/burn_in_json.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
@@ -28,21 +29,9 @@ constexpr auto kBenchOptions = std::to_array<Option>({
     {"--force", OptionKind::flag, "", "measure GPUs that others use, too: their work slows the figures"},
 });
 
-bool is_low(const facts::BurnInFigure& figure) { return figure.least && figure.value < *figure.least; }
-
-bool is_sound(const facts::BurnInGpu& gpu) {
-  return !gpu.failed && gpu.wrong_results == 0 && std::ranges::none_of(gpu.figures, is_low);
-}
-
-bool is_sound(const facts::BurnInPair& pair) { return !pair.failed && !(pair.figure && is_low(*pair.figure)); }
-
-/// Nothing measured is no good news.
-int exit_code_of_run(const facts::BurnInRun& run) {
-  if (run.not_possible || run.failed) return kUnavailable;
-  const bool measured = std::ranges::any_of(run.gpus, [](const auto& gpu) { return !gpu.figures.empty(); });
-  const bool sound = std::ranges::all_of(run.gpus, [](const auto& gpu) { return is_sound(gpu); }) &&
-                     std::ranges::all_of(run.pairs, [](const auto& pair) { return is_sound(pair); });
-  return measured && sound ? kFine : kNo;
+int exit_code_of(burn_in::Verdict verdict) {
+  if (verdict == burn_in::Verdict::not_possible) return kUnavailable;
+  return verdict == burn_in::Verdict::sound ? kFine : kNo;
 }
 
 Result<int> run_bench(Context& context) {
@@ -68,7 +57,7 @@ Result<int> run_bench(Context& context) {
     print_json({{"schema", facts::kJsonSchema}, {"bench", facts::to_json(run)}});
   else
     fmt::print("{}", burn_in_text("What the GPUs reach", run, style).substr(1));
-  return exit_code_of_run(run);
+  return exit_code_of(burn_in::verdict_of(run));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/enable_names.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "machine.hpp"
@@ -30,8 +31,6 @@ constexpr auto kEnableOptions = std::to_array<Option>({
     {"--all", OptionKind::flag, "", "all GPUs that are out of use, as the operand `all`"},
     {"--reason", OptionKind::text, "TEXT", "why GPUs that are judged unfit are used all the same: kept with the word"},
 });
-
-bool means_all(const Args& args) { return args.has("all") || args.rest == std::vector<std::string>{"all"}; }
 
 Result<Machine> open_own_machine(Context& context) {
   if (context.args.rest.empty() && !context.args.has("all"))
@@ -77,42 +76,19 @@ Result<int> run_disable(Context& context) {
   return show_disablings(context, view);
 }
 
-/// A GPU that is to be enabled, and how it is called: one that was taken out has no index.
-struct Wanted {
-  Uuid uuid;
-  std::string name;
-};
-
-Wanted wanted_of(const facts::Snapshot& snapshot, const Uuid& uuid) {
+/// How a GPU is called: one that was taken out has no index.
+std::string name_of(const facts::Snapshot& snapshot, const Uuid& uuid) {
   for (const facts::GpuRecord& record : snapshot.gpus) {
-    if (facts::identity_of(record) == uuid) return {uuid, fmt::format("GPU {}", record.gpu.index.value)};
+    if (facts::identity_of(record) == uuid) return fmt::format("GPU {}", record.gpu.index.value);
   }
-  return {uuid, uuid.value};
+  return uuid.value;
 }
 
-/// Operands that name no GPU of this machine may still name one that is disabled: it may have been taken out.
-Result<std::vector<Wanted>> wanted_gpus(const Context& context, const facts::Snapshot& snapshot,
-                                        const std::vector<Disabling>& disabled) {
-  std::vector<Wanted> wanted;
-  if (means_all(context.args)) {
-    for (const Disabling& one : disabled) {
-      // Root's word is root's to undo; what a look shows, by nobody, everybody may accept for himself.
-      if (one.for_everybody && !one.by.empty() && ::geteuid() != 0) continue;
-      wanted.push_back(wanted_of(snapshot, one.uuid));
-    }
-    return wanted;
-  }
-  std::vector<std::string> names = context.args.rest;
-  std::erase_if(names, [&](const std::string& name) {
-    const auto* word = facts::find_disabling(disabled, Uuid(name));
-    if (word != nullptr) wanted.push_back(wanted_of(snapshot, word->uuid));
-    return word != nullptr;
-  });
-  if (names.empty()) return wanted;
-  facts::Snapshot named = snapshot;
-  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(names), named));
-  for (const facts::GpuRecord& record : named.gpus) wanted.push_back(wanted_of(snapshot, facts::identity_of(record)));
-  return wanted;
+Result<std::vector<Uuid>> wanted_gpus(const Args& args, const facts::Snapshot& snapshot,
+                                      const std::vector<Disabling>& out_of_use) {
+  const bool all = args.has("all") || args.rest == std::vector<std::string>{"all"};
+  if (all) return machine::all_to_enable(out_of_use, ::geteuid() == 0);
+  return machine::gpus_to_enable(args.rest, snapshot, out_of_use);
 }
 
 std::string causes_of(const lease::Acceptance& accepted) {
@@ -124,13 +100,14 @@ std::string causes_of(const lease::Acceptance& accepted) {
 }
 
 /// What became of one GPU.
-std::string line_of(const Wanted& gpu, const machine::EnabledGpus& enabled, const std::vector<Disabling>& before) {
-  const auto accepted = std::ranges::find(enabled.accepted, gpu.uuid, &lease::Acceptance::uuid);
-  const bool was_disabled = std::ranges::find(enabled.disabled, gpu.uuid) != enabled.disabled.end();
+std::string line_of(const Uuid& gpu, const std::string& name, const machine::EnabledGpus& enabled,
+                    const std::vector<Disabling>& before) {
+  const auto accepted = std::ranges::find(enabled.accepted, gpu, &lease::Acceptance::uuid);
+  const bool was_disabled = std::ranges::find(enabled.disabled, gpu) != enabled.disabled.end();
   std::string line;
   if (was_disabled) {
-    const auto* word = facts::find_disabling(before, gpu.uuid);
-    line += fmt::format("{} is enabled{}\n", gpu.name,
+    const auto* word = facts::find_disabling(before, gpu);
+    line += fmt::format("{} is enabled{}\n", name,
                         word == nullptr ? "" : fmt::format(" (it was disabled by {}: {})", word->by, word->reason));
   }
   if (accepted != enabled.accepted.end())
@@ -138,25 +115,21 @@ std::string line_of(const Wanted& gpu, const machine::EnabledGpus& enabled, cons
         "{} is enabled although it is unfit: {}\n  that counts until the GPU is reset or the driver is loaded anew; "
         "what "
         "else is found takes it out of use again\n",
-        gpu.name, causes_of(*accepted));
-  return line.empty() ? gpu.name + " was not disabled\n" : line;
+        name, causes_of(*accepted));
+  return line.empty() ? name + " was not disabled\n" : line;
 }
 
 Result<int> run_enable(Context& context) {
   GPUWARDEN_TRY(const Machine machine, open_own_machine(context));
   const facts::Snapshot snapshot = machine.read({.processes = false, .every = std::chrono::seconds(1)});
   GPUWARDEN_TRY(const auto before, machine::out_of_use_in(machine, snapshot, system_clock().wall_now()));
-  GPUWARDEN_TRY(const auto wanted, wanted_gpus(context, snapshot, before.disabled));
-  machine::EnableRequest request{.gpus = {},
-                                 .reason = context.args.text("reason").value_or(""),
-                                 .by = by_whom(context.environment),
-                                 .seen = machine::unfit_in(snapshot)};
-  for (const Wanted& gpu : wanted) request.gpus.push_back(gpu.uuid);
-  for (const facts::GpuRecord& record : snapshot.gpus) request.marks.push_back(lease::reset_mark_of(record));
+  GPUWARDEN_TRY(const auto wanted, wanted_gpus(context.args, snapshot, before.disabled));
+  const auto request =
+      machine::enable_request(snapshot, wanted, context.args.text("reason").value_or(""), by_whom(context.environment));
   GPUWARDEN_TRY(const auto enabled,
                 machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
-  for (const Wanted& gpu : wanted) {
-    if (!context.args.has("json")) fmt::print("{}", line_of(gpu, enabled, before.disabled));
+  for (const Uuid& gpu : wanted) {
+    if (!context.args.has("json")) fmt::print("{}", line_of(gpu, name_of(snapshot, gpu), enabled, before.disabled));
   }
   if (wanted.empty() && !context.args.has("json")) fmt::print("no GPU is out of use\n");
   GPUWARDEN_TRY(const auto view, machine::out_of_use_in(machine, snapshot, system_clock().wall_now()));

@@ -391,9 +391,7 @@ Result<int> run_driver(Context& context) {
   if (context.args.rest.empty()) return plan(context);
   const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
   if (verb != kVerbs.end() && context.args.rest.size() == 1) return verb->run(context);
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("unknown action '{}' for `gpuwarden driver`", printable(join(context.args.rest, " "))),
-              "gpuwarden driver status | recommend | plan | apply | rollback | history");
+  return std::unexpected(unknown_action(context, join(context.args.rest, " ")));
 }
 
 }  // namespace

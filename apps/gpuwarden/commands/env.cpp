@@ -105,16 +105,6 @@ Result<int> hand_out(const Context& context, const std::vector<toolkits::Change>
   return kFine;
 }
 
-Error unknown_action(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Action& action : kActions) names.emplace_back(action.name);
-  const std::string close = closest_match(name, names);
-  return {ErrorCode::invalid_argument,
-          name.empty() ? "env: no action was given"
-                       : fmt::format("unknown action '{}' for `gpuwarden env`", printable(name)),
-          close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)};
-}
-
 }  // namespace
 
 Result<int> env_list(Context& context) {
@@ -187,7 +177,7 @@ Result<int> run_env(Context& context) {
   auto& rest = context.args.rest;
   const std::string name = rest.empty() ? "" : rest.front();
   const auto* const action = std::ranges::find(kActions, name, &Action::name);
-  if (action == kActions.end()) return std::unexpected(unknown_action(name));
+  if (action == kActions.end()) return std::unexpected(unknown_action(context, name));
   rest.erase(rest.begin());
   GPUWARDEN_CHECK(check_action_options(context, action->name));
   return action->run(context);

@@ -4,15 +4,11 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/host_name.hpp"
 #include "hosts/host_work.hpp"
 
 namespace gpuwarden::cli {
 namespace {
-
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 Result<int> run_host_agent(Context& context) {
   if (::isatty(STDIN_FILENO) == 1)

@@ -51,15 +51,9 @@ Result<int> run_memory(Context& context) {
   auto& words = context.args.rest;
   const std::string_view wanted = words.empty() ? std::string_view("status") : words[0];
   const auto* const action = std::ranges::find(kActions, wanted, &Action::name);
-  if (action != kActions.end()) {
-    GPUWARDEN_CHECK(check_action_options(context, action->name));
-    return action->run(context);
-  }
-  std::vector<std::string> names;
-  for (const Action& one : kActions) names.emplace_back(one.name);
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("unknown action '{}' for `gpuwarden memory`", printable(words[0])),
-              fmt::format("there are: {}", join(names, ", ")));
+  if (action == kActions.end()) return std::unexpected(unknown_action(context, words[0]));
+  GPUWARDEN_CHECK(check_action_options(context, action->name));
+  return action->run(context);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ recording::RecorderOptions recorder_options(const Context& context, const facts:
   options.existing = args.has("append")  ? recording::Existing::append
                      : args.has("force") ? recording::Existing::replace
                                          : recording::Existing::refuse;
-  options.info = recording_info(snapshot, args.rest, interval);
+  options.info = recording::info_of(snapshot, args.rest, interval);
   if (args.has("gpu")) {
     for (const facts::GpuRecord& record : snapshot.gpus) options.gpus.push_back(facts::identity_of(record));
   }

@@ -3,19 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/healing/run.hpp"
+#include "gpuwarden/launch/record_job.hpp"
 #include "gpuwarden/launch/report.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/launch/status_file.hpp"
-#include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/redact/redact.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "leftovers.hpp"
@@ -24,7 +23,6 @@
 #include "recording.hpp"
 #include "run/lasting.hpp"
 #include "run/other_launchers.hpp"
-#include "run/refusal.hpp"
 #include "run/report_text.hpp"
 #include "run/request.hpp"
 #include "shared_options.hpp"
@@ -95,8 +93,6 @@ constexpr auto kRunOptions = std::to_array<Option>({
 
 using launch::JobSpec;
 using launch::RunPlan;
-using launch::StatusFile;
-using nlohmann::json;
 
 /// Without a GPU the job runs on the CPU where that is allowed: the driver absent, or no GPU in the machine.
 bool falls_back(const Context& context, const Error& error) {
@@ -136,32 +132,22 @@ std::optional<std::string> post_mortem_file(const Context& context, const RunPla
   return (*plan.job.log_directory / "post-mortem.json").string();
 }
 
-/// Writes the report where it is wanted; what could not be written makes a run that ended well fail.
-int write_reports(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
+int keep_reports(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
   const int code = healed.report.end.exit_code;
-  const std::vector<std::string> secrets = redact::secret_values(context.environment);
-  const auto write = [&](const std::string& file) {
-    return write_output(file,
-                        healing::to_json(healed, secrets).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  const auto text = [&] {
+    return facts::json_text(healing::to_json(healed, redact::secret_values(context.environment)));
   };
-  std::vector<std::string> files;
-  if (const auto file = context.args.text("report")) files.push_back(*file);
-  if (code != kFine) {
-    if (const auto file = post_mortem_file(context, plan)) files.push_back(*file);
-  }
-  for (const std::string& file : files) {
-    if (const auto written = write(file); !written) {
-      complain(written.error());
-      return code == kFine ? kNo : code;
-    }
-  }
-  return code;
+  std::vector<ReportFile> files;
+  if (const auto file = context.args.text("report")) files.push_back({*file, text()});
+  if (const auto file = code == kFine ? std::nullopt : post_mortem_file(context, plan))
+    files.push_back({*file, text()});
+  return write_reports(files, code);
 }
 
 int finish(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
   for (const std::string& warning : launch::gpu_warnings(healed.report)) warn(warning);
   if (!context.args.has("no-report") && !context.args.has("quiet")) say("{}", run_report_text(healed.report));
-  return write_reports(context, plan, healed);
+  return keep_reports(context, plan, healed);
 }
 
 /// Of --record; nullptr without it.
@@ -169,16 +155,8 @@ Result<std::unique_ptr<recording::Recorder>> open_recorder(const Context& contex
                                                            const JobSpec& job, std::chrono::milliseconds period) {
   const auto file = context.args.text("record");
   if (!file || acquired.decision().cpu) return nullptr;
-  recording::RecorderOptions options;
+  GPUWARDEN_TRY(auto options, launch::recorder_options(acquired, job, period));
   options.file = *file;
-  options.info = recording_info(acquired.snapshot(), job.argv, period);
-  // An instance stands for its GPU.
-  facts::Snapshot held = acquired.snapshot();
-  std::vector<placement::GpuName> names;
-  for (const auto& device : acquired.decision().selected) names.push_back({device.uuid.value});
-  GPUWARDEN_CHECK(placement::keep_named(names, held));
-  for (const facts::GpuRecord& record : held.gpus) options.gpus.push_back(record.gpu.uuid);
-  options.held_by = job.run_id;
   options.if_it_exists = "name another file with --record, or remove this one where nobody needs it";
   return recording::Recorder::open(std::move(options), system_clock());
 }
@@ -190,27 +168,11 @@ struct Job {
   healing::Options options;
 };
 
-/// What others read of the run while it lasts (--status).
-class ToldStatus {
- public:
-  explicit ToldStatus(std::string path) : file_(std::move(path)) {}
-  void hold(const machine::Reservation& held) {
-    const std::scoped_lock lock(mutex_);
-    held_.clear();
-    for (const auto& device : held.decision().selected) held_.push_back({device.uuid, device.index});
-  }
-  /// On the sampler's thread.
-  void hear(const telemetry::Reading& reading) {
-    const std::scoped_lock lock(mutex_);
-    file_.hear(reading, held_);
-  }
-  auto problem() const { return file_.problem(); }
-
- private:
-  std::mutex mutex_;
-  StatusFile file_;
-  std::vector<launch::StatusGpu> held_;
-};
+std::vector<launch::StatusGpu> gpus_of(const machine::Reservation& held) {
+  std::vector<launch::StatusGpu> gpus;
+  for (const auto& device : held.decision().selected) gpus.push_back({device.uuid, device.index});
+  return gpus;
+}
 
 /// The job, as often as it takes, on GPUs that are held.
 int run_acquired(const Context& context, const Machine& machine, machine::Reservation gpus, Job job_asked) {
@@ -220,10 +182,10 @@ int run_acquired(const Context& context, const Machine& machine, machine::Reserv
   if (*recorder) options.run.hear = recording_into(**recorder);
   const auto style = style_of(context);
   if (!style) return complain(style.error());
-  ToldStatus status(context.args.text("status").value_or(""));
+  launch::StatusFile status(context.args.text("status").value_or(""));
   if (context.args.has("status")) options.run.glance = [&](const telemetry::Reading& reading) { status.hear(reading); };
   options.starting = [&](JobSpec& job, const machine::Reservation& held) {
-    status.hold(held);
+    status.hold(gpus_of(held));
     job.takes_signals = true;
     job.record_directory = lease_directory(context);
     announce(context, held, job);
@@ -310,7 +272,11 @@ Result<int> run_as_asked(Context& context) {
     if (told.code == ErrorCode::unavailable)
       told.hint += (told.hint.empty() ? "" : "; ") + std::string("--cpu-fallback runs the job on the CPU instead");
     const int code = complain(told);
-    write_refusal(context, machine, refused, acquired.error(), code);
+    // Whoever started it on another machine reads there why it got no GPUs.
+    if (const auto file = context.args.text("report")) {
+      const auto report = launch::refusal_to_json(refused, acquired.error(), machine.simulated(), code);
+      write_reports({{*file, facts::json_text(report)}}, code);
+    }
     return code;
   }
   show_warnings(context, machine, *acquired);

@@ -10,6 +10,7 @@
 #include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/placement/export.hpp"
 #include "gpuwarden/placement/json.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
 #include "plan/workload_options.hpp"
@@ -29,40 +30,6 @@ constexpr auto kSelectOptions = std::to_array<Option>({
 });
 
 using placement::Decision;
-
-std::string value_of(const Decision& decision, bool as_index) {
-  if (!as_index) return placement::cuda_visible_devices(decision);
-  std::vector<std::string> indices;
-  for (const auto& device : decision.selected) indices.push_back(std::to_string(device.index.value));
-  return join(indices, ",");
-}
-
-/// How each shell sets a variable; the values hold nothing that it could misread.
-struct ExportFormat {
-  std::string_view shells;
-  std::string_view before;
-  std::string_view between;
-  std::string_view after;
-};
-constexpr auto kExportFormats = std::to_array<ExportFormat>({{"sh bash zsh", "export ", "='", "'\n"},
-                                                             {"fish", "set -gx ", " '", "'\n"},
-                                                             {"powershell", "$env:", " = '", "'\n"},
-                                                             {"csh tcsh", "setenv ", " '", "';\n"},
-                                                             {"cmd", "set ", "=", "\n"}});
-
-Result<std::string> export_commands(const std::string& shell, const std::string& value) {
-  const auto* const found = std::ranges::find_if(kExportFormats, [&](const ExportFormat& format) {
-    const auto shells = split_words(format.shells);
-    return std::ranges::find(shells, shell) != shells.end();
-  });
-  if (found == kExportFormats.end())
-    return fail(ErrorCode::invalid_argument, fmt::format("unknown shell '{}'", printable(shell)),
-                "sh, csh, fish, powershell or cmd");
-  const auto line = [&](std::string_view name, std::string_view of) {
-    return fmt::format("{}{}{}{}{}", found->before, name, found->between, of, found->after);
-  };
-  return line("CUDA_DEVICE_ORDER", "PCI_BUS_ID") + line("CUDA_VISIBLE_DEVICES", value);
-}
 
 /// Shows the GPUs that would do and reads which are wanted.
 Result<std::vector<placement::GpuName>> ask_user(const Decision& decision) {
@@ -120,13 +87,14 @@ Result<int> run_select(Context& context) {
         ErrorCode::unsatisfied, decision.missing,
         decision.may_come_true ? "--wait waits for them" : placement::ways_to_fit(selection.request, inputs, decision));
   show_model_fit(decision);
-  const std::string value = value_of(decision, context.args.has("index"));
+  const std::string value =
+      context.args.has("index") ? placement::visible_indices(decision) : placement::cuda_visible_devices(decision);
   if (!context.args.has("export")) {
     fmt::print("{}\n", value);
     return kFine;
   }
   const std::string shell = context.args.text("export").value_or("");
-  GPUWARDEN_TRY(const auto commands, export_commands(shell.empty() ? "sh" : shell, value));
+  GPUWARDEN_TRY(const auto commands, placement::export_commands(shell.empty() ? "sh" : shell, value));
   fmt::print("{}", commands);
   return kFine;
 }

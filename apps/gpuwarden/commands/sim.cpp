@@ -174,15 +174,9 @@ constexpr std::array<Action, 10> kActions{{{"list", 1, true, list_fleets},
                                            {"clock", 2, false, clock}}};
 
 Result<int> run_sim(Context& context) {
-  std::vector<std::string> names;
-  for (const Action& action : kActions) names.emplace_back(action.name);
   const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
   const auto* const found = std::ranges::find(kActions, name, &Action::name);
-  if (found == kActions.end()) {
-    const std::string close = closest_match(name, names);
-    return fail(ErrorCode::invalid_argument, fmt::format("unknown action '{}' for `gpuwarden sim`", printable(name)),
-                close.empty() ? "known: " + join(names, ", ") : fmt::format("did you mean '{}'?", close));
-  }
+  if (found == kActions.end()) return std::unexpected(unknown_action(context, name));
   if (context.args.rest.size() > found->most_operands) {
     return fail(
         ErrorCode::invalid_argument,

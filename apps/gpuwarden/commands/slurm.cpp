@@ -48,11 +48,8 @@ Result<int> show_nodes(Context& context) {
 Result<int> show_queue(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   const auto programs = slurm::real_programs(context.environment);
-  std::vector<std::string> words{"squeue", "-h", "-o", slurm::kQueueFormat};
-  if (!context.args.has("everybody")) words.push_back("--user=" + name_of_user(::geteuid()));
-  if (const auto partition = context.args.text("partition")) words.push_back("--partition=" + *partition);
-  GPUWARDEN_TRY(const std::string text, slurm::output_of(*programs, words));
-  const auto jobs = slurm::parse_queue(text);
+  const std::string user = context.args.has("everybody") ? "" : name_of_user(::geteuid());
+  GPUWARDEN_TRY(const auto jobs, slurm::read_queue(*programs, user, context.args.text("partition").value_or("")));
   json list = json::array();
   for (const slurm::Job& job : jobs) list.push_back(slurm::to_json(job));
   if (context.args.has("json"))
@@ -155,11 +152,7 @@ Result<void> check_job_options(const Context& context, const Action& action) {
 Result<int> run_slurm(Context& context) {
   const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
   const auto* const action = std::ranges::find(kActions, name, &Action::name);
-  if (action == std::end(kActions))
-    return fail(ErrorCode::invalid_argument,
-                name.empty() ? "slurm needs an action"
-                             : fmt::format("unknown action '{}' for `gpuwarden slurm`", printable(name)),
-                fmt::format("one of {}", kSlurmCommand.actions));
+  if (action == std::end(kActions)) return std::unexpected(unknown_action(context, name));
   GPUWARDEN_CHECK(check_action_options(context, name));
   GPUWARDEN_CHECK(check_job_options(context, *action));
   if (!action->operands && context.args.rest.size() > 1)

@@ -8,16 +8,14 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
-#include "gpuwarden/machine/at_sight.hpp"
-#include "gpuwarden/machine/lease_watch.hpp"
+#include "gpuwarden/cluster/other_machines.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/view/app.hpp"
 #include "gpuwarden/view/curses_screen.hpp"
 #include "gpuwarden/view/sources.hpp"
 #include "machine.hpp"
-#include "pools.hpp"
+#include "options.hpp"
 #include "shared_options.hpp"
-#include "top/other_machines.hpp"
 #include "top/top_settings.hpp"
 
 namespace gpuwarden::cli {
@@ -45,26 +43,6 @@ constexpr auto kOthersOptions = std::to_array<Option>({
     {"--token-file", OptionKind::text, "FILE", "the bearer token that they want"},
 });
 
-cluster::Node read_node(const Machine& machine) {
-  facts::Snapshot snapshot = machine.read({.detail = probe::Detail::slow});
-  if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
-  const auto read_at = system_clock().wall_now();
-  view::Unknowns unknowns;
-  auto leases = machine::watch_leases(machine, machine::kHolderPace, system_clock(),
-                                      [&](const auto& problem) { unknowns.set_leases(problem); })(snapshot);
-  auto out_of_use = machine::out_of_use_in(machine, snapshot, read_at);
-  if (!out_of_use) {
-    unknowns.set_health(out_of_use.error());
-    out_of_use.emplace();
-    machine::add_unfit_at_sight(*out_of_use, snapshot);
-  }
-  cluster::Node node = view::node_of(std::move(snapshot), std::move(leases), out_of_use->disabled);
-  // One GPU that keeps the reading waiting does not make the others' figures old.
-  if (!machine.captured()) node.seen = read_at;
-  unknowns.tell(node);
-  return node;
-}
-
 /// What a frame cannot show.
 void warn_of_unknowns(const cluster::Node& node) {
   if (node.leases_problem) warn("who has leased the GPUs is unknown: " + node.leases_problem->message);
@@ -77,7 +55,7 @@ void print_nodes(std::vector<cluster::Node> nodes, const TopSettings& settings, 
 }
 
 Result<int> print_frame(const Machine& machine, const TopSettings& settings) {
-  cluster::Node node = read_node(machine);
+  cluster::Node node = view::read_node(machine);
   const auto problem = node.problem;
   warn_of_unknowns(node);
   facts::Snapshot named = node.reading->snapshot;
@@ -97,17 +75,18 @@ Result<int> show_live(const Machine& machine, const TopSettings& settings) {
   GPUWARDEN_TRY(const auto screen, view::open_curses_screen(settings.colour));
   const view::RunOptions options{.interval = settings.interval, .captured = machine.captured().has_value()};
   if (options.captured) {
-    const view::FixedNode node(read_node(machine));
+    const view::FixedNode node(view::read_node(machine));
     view::LocalActions actions({}, nullptr);
     view::run({.screen = *screen, .nodes = node, .actions = actions}, settings.state, options, signals.token());
     return kFine;
   }
-  const auto unknowns = std::make_shared<view::Unknowns>();
-  telemetry::MonitorOptions monitor = view::monitor_options(machine, settings.interval, unknowns);
+  const auto use = std::make_shared<machine::UseWatch>(machine);
+  telemetry::MonitorOptions monitor = view::monitor_options(machine, settings.interval, use);
   monitor.alerts = settings.alerts;
-  view::WatchedMachine watched(std::move(monitor), unknowns);
+  view::WatchedMachine watched(std::move(monitor), use);
   GPUWARDEN_CHECK(watched.start([&screen = *screen] { screen.wake(); }));
-  view::HostProcesses host(machine.reader().proc_roots, [&machine] { return read_pools(machine); });
+  view::HostProcesses host(machine.reader().proc_roots,
+                           [&machine] { return pools::published_pools_of(machine.options().environment); });
   view::LocalActions actions(machine.reader().proc_roots, &watched.monitor());
   view::run({.screen = *screen, .nodes = watched, .actions = actions, .host = &host}, settings.state, options,
             signals.token());
@@ -121,9 +100,22 @@ std::string_view address_of(const cluster::Node& node) {
   return scheme == std::string_view::npos ? url : url.substr(scheme + 3);
 }
 
+/// Those of --peers or --prometheus.
+Result<std::unique_ptr<cluster::OtherMachines>> open_others(const Args& args, const TopSettings& settings) {
+  GPUWARDEN_TRY(const auto timeout, duration_option(args, "timeout"));
+  if (timeout && timeout->count() <= 0)
+    return fail(ErrorCode::invalid_argument, "--timeout must be greater than 0", "for example --timeout 5s");
+  return cluster::OtherMachines::open({.peers = args.text("peers"),
+                                       .prometheus = args.text("prometheus"),
+                                       .token_file = args.text("token-file").value_or(""),
+                                       .interval = settings.interval,
+                                       .timeout = timeout,
+                                       .once = args.has("once")});
+}
+
 /// One that answers is enough: the others are shown as lost.
-Result<int> print_others(const Context& context, const TopSettings& settings) {
-  GPUWARDEN_TRY(const auto others, OtherMachines::open(context, settings.interval));
+Result<int> print_others(const Args& args, const TopSettings& settings) {
+  GPUWARDEN_TRY(const auto others, open_others(args, settings));
   const std::vector<cluster::Node> nodes = others->first_answers();
   print_nodes(nodes, settings, false);
   if (std::ranges::any_of(nodes, [](const cluster::Node& node) { return !node.problem; })) return kFine;
@@ -135,12 +127,12 @@ Result<int> print_others(const Context& context, const TopSettings& settings) {
   return kUnavailable;
 }
 
-Result<int> watch_others(const Context& context, const TopSettings& settings) {
+Result<int> watch_others(const Args& args, const TopSettings& settings) {
   const StopOnSignals signals;
-  std::unique_ptr<OtherMachines> others;
+  std::unique_ptr<cluster::OtherMachines> others;
   {
     const view::LeaveTerminalSignals leave;
-    GPUWARDEN_TRY(others, OtherMachines::open(context, settings.interval));
+    GPUWARDEN_TRY(others, open_others(args, settings));
   }
   GPUWARDEN_TRY(const auto screen, view::open_curses_screen(settings.colour));
   view::LocalActions actions({}, nullptr);
@@ -152,7 +144,7 @@ Result<int> watch_others(const Context& context, const TopSettings& settings) {
 Result<int> run_top(Context& context) {
   GPUWARDEN_TRY(const TopSettings settings, read_top_settings(context));
   if (shows_others(context.args))
-    return context.args.has("once") ? print_others(context, settings) : watch_others(context, settings);
+    return context.args.has("once") ? print_others(context.args, settings) : watch_others(context.args, settings);
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   return context.args.has("once") ? print_frame(machine, settings) : show_live(machine, settings);
 }

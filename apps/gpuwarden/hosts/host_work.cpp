@@ -13,10 +13,9 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/json.hpp"
 #include "gpuwarden/healing/run.hpp"
-#include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/hosts/on_host.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/redact/redact.hpp"
-#include "gpuwarden/telemetry/health.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "render/style.hpp"
 #include "run/lasting.hpp"
@@ -104,16 +103,7 @@ Result<void> HostWork::choose(const hosts::Order& order, const hosts::RunEars& e
 hosts::Done HostWork::run(const hosts::Start& start, const std::stop_token& stop, const hosts::RunEars& ears) {
   launch::RunPlan plan = plan_;
   launch::JobSpec& job = plan.job;
-  job.nodes = start.nodes;
-  job.node_rank = start.node;
-  job.first_rank = start.first_rank;
-  job.world_size = start.world_size;
-  job.master_address = start.address;
-  job.master_port = start.port;
-  job.rendezvous_id = start.job;
-  job.restart_count = start.restart_count;
-  job.max_restarts = start.max_restarts;
-  job.argv.insert(job.argv.end(), start.arguments.begin(), start.arguments.end());
+  hosts::place_ranks(start, job);
   for (const auto& [name, value] : healing::fill_in(start.changes, start.address, start.nodes, {}))
     job.extra_environment[name] = value;
   job.takes_signals = true;
@@ -125,10 +115,7 @@ hosts::Done HostWork::run(const hosts::Start& start, const std::stop_token& stop
   options.warning = ears.warning;
   options.first_failed = ears.first_failed;
   options.stop = stop;
-  if (start.time_left) options.time_limit.end = system_clock().now() + *start.time_left;
-  options.time_limit.ends_job = start.time_ends_job;
-  options.time_limit.signal = start.time_signal;
-  options.time_limit.before = start.time_signal_before;
+  options.time_limit = hosts::time_limit_of(start, system_clock().now());
   options.look_after = [this] { return gpus_->repair(); };
   const auto report = launch::run(ready, *machine_, options, system_clock());
   if (!report) {
@@ -174,28 +161,7 @@ Result<nlohmann::json> HostWork::look(const std::vector<std::string>& options) {
   GPUWARDEN_TRY(Args args, parse_arguments(kListCommand, options));
   const Context context{std::move(args), environment_, &kListCommand, options};
   GPUWARDEN_TRY(const auto machine, open_machine(context));
-  telemetry::Reading reading;
-  reading.snapshot = machine.read();
-  cluster::Node node;
-  node.name = reading.snapshot.host;
-  node.seen = system_clock().wall_now();
-  if (const auto store = machine.open_leases("", "")) {
-    lease::Situation situation = store->inspect(machine.lease_devices(reading.snapshot));
-    reading.leases = std::move(situation.leases);
-    node.leases_problem = std::move(situation.problem);
-  } else {
-    node.leases_problem = store.error();
-  }
-  const auto view = machine::out_of_use_in(machine, reading.snapshot, node.seen);
-  telemetry::HealthBook book;
-  book.judge(reading, view ? view->disabled : std::vector<facts::Disabling>{},
-             view ? view->accepted : std::vector<lease::Acceptance>{});
-  node.health = book.all();
-  if (!view) node.health_problem = view.error();
-  // What could not be read at all is the host's answer, too.
-  if (reading.snapshot.problem) node.problem = reading.snapshot.problem;
-  node.reading = std::make_shared<const telemetry::Reading>(std::move(reading));
-  return cluster::to_json(node);
+  return cluster::to_json(hosts::this_node(machine));
 }
 
 }  // namespace gpuwarden::cli

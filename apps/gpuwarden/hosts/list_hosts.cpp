@@ -8,6 +8,7 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/cluster/json.hpp"
+#include "gpuwarden/cluster/trouble.hpp"
 #include "gpuwarden/hosts/look.hpp"
 #include "options.hpp"
 #include "render/gpu_table.hpp"
@@ -30,15 +31,6 @@ Result<void> check_list_of_hosts(const Args& args) {
   return {};
 }
 
-bool in_trouble(const cluster::Node& node) {
-  const bool unfit =
-      std::ranges::any_of(node.health, [](const facts::Health& one) { return one.state == facts::HealthState::error; });
-  return unfit || (node.reading && std::ranges::any_of(node.reading->snapshot.gpus, [](const facts::GpuRecord& record) {
-                     return record.gpu.vendor == "NVIDIA" && !facts::is_usable(record) &&
-                            record.state != facts::GpuState::suspended;
-                   }));
-}
-
 }  // namespace
 
 Result<int> list_hosts(const Context& context, const Style& style) {
@@ -58,7 +50,7 @@ Result<int> list_hosts(const Context& context, const Style& style) {
     fmt::print("{}", hosts_table(nodes, style));
   if (std::ranges::any_of(nodes, [](const cluster::Node& node) { return node.problem.has_value(); }))
     return kUnavailable;
-  return std::ranges::any_of(nodes, in_trouble) ? kNo : kFine;
+  return std::ranges::any_of(nodes, cluster::has_gpu_in_trouble) ? kNo : kFine;
 }
 
 }  // namespace gpuwarden::cli

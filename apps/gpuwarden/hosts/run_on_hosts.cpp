@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "exit_codes.hpp"
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/hosts/choose.hpp"
 #include "gpuwarden/hosts/look.hpp"
 #include "gpuwarden/hosts/run.hpp"
@@ -16,6 +16,7 @@
 #include "hosts/hosts_text.hpp"
 #include "options.hpp"
 #include "run/lasting.hpp"
+#include "run/report_text.hpp"
 #include "run/request.hpp"
 
 namespace gpuwarden::cli {
@@ -145,29 +146,14 @@ Result<void> check_counts(const Args& args, const std::vector<hosts::Host>& host
   return {};
 }
 
-Result<Environment> read_variables(const Context& context) {
-  Environment variables;
-  for (const std::string& word : context.args.all("env")) {
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const auto own = context.environment.find(name);
-    if (name.empty())
-      return fail(ErrorCode::invalid_argument, fmt::format("--env: '{}' has no name", printable(word)),
-                  "--env NAME=VALUE");
-    if (equals == std::string::npos && own == context.environment.end())
-      return fail(ErrorCode::invalid_argument, fmt::format("--env: {} is not set here", printable(name)),
-                  "--env NAME=VALUE sets it");
-    variables[name] = equals == std::string::npos ? own->second : word.substr(equals + 1);
-  }
-  return variables;
-}
-
 Result<void> fill_orders(const Context& context, const std::vector<hosts::Host>& hosts, hosts::JobOnHosts& job) {
   hosts::Order order;
   order.nodes = static_cast<std::uint32_t>(hosts.size());
   order.options = words_for_hosts(context);
   order.command = context.args.rest;
-  GPUWARDEN_TRY(order.environment, read_variables(context));
+  const auto variables = hosts::parse_variables(context.args.all("env"), context.environment);
+  if (!variables) return std::unexpected(about("env", variables.error()));
+  order.environment = *variables;
   std::error_code ignored;
   order.needs_folder = context.args.has("chdir");
   order.folder = context.args.text("chdir").value_or(std::filesystem::current_path(ignored).string());
@@ -214,36 +200,19 @@ Result<hosts::JobOnHosts> read_job(const Context& context) {
   return job;
 }
 
-std::string pretty(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-/// The own report of the host that failed first, which gpuwarden report reads; empty where that host is lost, or has
-/// none.
-std::string post_mortem_of(const hosts::HostsTry& last) {
-  if (!last.failed_host || !last.hosts[*last.failed_host].done) return "";
-  const auto report = nlohmann::json::parse(last.hosts[*last.failed_host].done->report, nullptr, false);
-  return report.is_object() ? pretty(report) : "";
-}
-
 int write_report(const Context& context, const hosts::HostsReport& report, const hosts::JobOnHosts& job) {
   const int code = report.last.exit_code == 0 && report.lost_output ? kNo : report.last.exit_code;
-  std::vector<std::pair<std::string, std::string>> files;
-  if (const auto file = context.args.text("report")) files.emplace_back(*file, pretty(hosts::to_json(report, job)));
+  std::vector<ReportFile> files;
+  if (const auto file = context.args.text("report"))
+    files.push_back({*file, facts::json_text(hosts::to_json(report, job))});
   if (const auto file = context.args.text("post-mortem"); file && code != kFine) {
-    auto text = post_mortem_of(report.last);
-    if (text.empty())
-      warn(fmt::format("no host has told why it failed: {} is not written", printable(*file)));
+    const auto first_failed = hosts::post_mortem_of(report.last);
+    if (first_failed)
+      files.push_back({*file, facts::json_text(*first_failed)});
     else
-      files.emplace_back(*file, std::move(text));
+      warn(fmt::format("no host has told why it failed: {} is not written", printable(*file)));
   }
-  for (const auto& [file, text] : files) {
-    if (const auto written = write_output(file, text); !written) {
-      complain(written.error());
-      return code == kFine ? kNo : code;
-    }
-  }
-  return code;
+  return write_reports(files, code);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "machine.hpp"
 #include "memory/actions.hpp"
 #include "options.hpp"
-#include "pools.hpp"
 #include "render/memory_table.hpp"
 
 namespace gpuwarden::cli {
@@ -25,7 +24,8 @@ Result<int> show(const Context& context, const Machine& machine, const Style& st
   facts::Snapshot snapshot = machine.read({.holders = true});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.list("gpu")), snapshot));
-  const pools::Pools pools = read_pools(machine);
+  pools::Pools pools;
+  if (!machine.captured()) pools = pools::published_pools_of(machine.options().environment);
   if (context.args.has("json")) {
     const auto json = pools::to_json({snapshot, pools});
     // One line for each reading, so that a program can take them as they come.

@@ -5,6 +5,7 @@
 
 #include "burn_in.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/burn_in/verdict.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -97,7 +98,7 @@ std::string pair_matrix(const std::vector<facts::BurnInPair>& pairs, const Style
       }
       const std::string cell =
           fmt::format(" {:>9}", fmt::format("{:.4g}{}", pair->figure->value, pair->direct == true ? "" : "*"));
-      const bool low = pair->figure->least && pair->figure->value < *pair->figure->least;
+      const bool low = burn_in::is_low(*pair->figure);
       text += low ? style.paint(cell, Tone::bad) : cell;
     }
     text += '\n';
@@ -113,7 +114,7 @@ std::string pairs_text(const std::vector<facts::BurnInPair>& pairs, const Style&
   for (const auto& pair : pairs) {
     const std::string label = fmt::format("{} to {}", sender_of(pair), receiver_of(pair));
     if (pair.failed) text += line(label, "stopped early: " + *pair.failed, style);
-    const bool low = pair.figure && pair.figure->least && pair.figure->value < *pair.figure->least;
+    const bool low = pair.figure && burn_in::is_low(*pair.figure);
     if (low) text += line(label, figure_words(*pair.figure) + "; " + pair.figure->expected_from, style);
   }
   return text;

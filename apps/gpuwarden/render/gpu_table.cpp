@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/cluster/trouble.hpp"
 #include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::cli {
@@ -310,20 +311,6 @@ std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::
 
 namespace {
 
-/// What keeps a GPU from being used, as the node tells it.
-std::optional<facts::Disabling> word_of(const cluster::Node& node, const GpuRecord& record) {
-  const auto health = std::ranges::find(node.health, record.gpu.uuid, &facts::Health::uuid);
-  if (health == node.health.end()) return std::nullopt;
-  const bool judged = health->state == facts::HealthState::error;
-  if (!judged && health->state != facts::HealthState::disabled) return std::nullopt;
-  facts::Disabling word;
-  word.uuid = record.gpu.uuid;
-  word.reason = health->reason;
-  word.judged = judged;
-  word.next_step = health->next_step;
-  return word;
-}
-
 /// Which hosts are simulated, and as what; nothing where none is.
 std::string simulated_hosts(std::span<const cluster::Node> nodes, const Style& style) {
   std::vector<std::string> hosts;
@@ -336,7 +323,7 @@ std::string simulated_hosts(std::span<const cluster::Node> nodes, const Style& s
 
 /// A GPU of a host, with what is wrong with it below.
 std::string host_row(const cluster::Node& node, const GpuRecord& record, const Columns& columns, const Style& style) {
-  const auto word = word_of(node, record);
+  const auto word = cluster::out_of_use(node, record.gpu.uuid);
   const facts::Disabling* found = word ? &*word : nullptr;
   std::string text = gpu_row(record, facts::find_lease(node.reading->leases, record), found, columns, style);
   const std::string& cause = record.cause.empty() && word ? word->reason : record.cause;

@@ -47,16 +47,12 @@ std::string state_words(const Job& job) {
 
 /// What would have to be free at once, and what is.
 std::string room_text(const Job& job, const slurm::Site& site) {
-  const auto asked = slurm::gpus_in_gres(job.gpus);
-  if (asked.empty()) return "";
-  int able = 0;
-  for (const Node& node : site.nodes) {
-    const bool in = std::ranges::find(node.partitions, job.partition) != node.partitions.end();
-    able += in && slurm::count_of(slurm::free_gpus(node), asked[0].type) >= asked[0].count ? 1 : 0;
-  }
+  const auto able = slurm::nodes_with_room(job, site);
+  if (!able) return "";
   const int wanted = job.node_count.value_or(1);
   return fmt::format("  it asks for {} node{} with {} free each; partition {} has {} such node{} now\n", wanted,
-                     wanted == 1 ? "" : "s", counts_text(asked), job.partition, able, able == 1 ? "" : "s");
+                     wanted == 1 ? "" : "s", counts_text(slurm::gpus_in_gres(job.gpus)), job.partition, *able,
+                     *able == 1 ? "" : "s");
 }
 
 template <class T>

@@ -19,8 +19,4 @@ Result<void> check_lasting(const Context& context, const Selection& selection);
 Result<void> make_lasting(const Context& context, const machine::Machine& machine, const Selection& selection,
                           const launch::RunPlan& plan, healing::Options& options);
 
-/// "USR1@60", "TERM@2m", "10@30": Slurm's, with a signal's name or number; without a time a minute. Fails with
-/// invalid_argument.
-Result<launch::TimeLimit> parse_early_signal(const std::string& text);
-
 }  // namespace gpuwarden::cli

@@ -4,11 +4,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "command.hpp"
 #include "options.hpp"
@@ -119,16 +117,5 @@ Error naming_torchruns_variable(const Context& context, Error error);
 /// DeepSpeed's --num_gpus N is a rank for each GPU, while --num-gpus is for a command of one process. Fails with
 /// invalid_argument where it is typed with DeepSpeed's underscore and nothing says how many ranks.
 Result<void> refuse_deepspeeds_count(const Context& context);
-
-/// "0,2" of --local-ranks-filter: whose lines are shown. Fails with invalid_argument.
-Result<std::optional<std::vector<std::uint32_t>>> shown_ranks_option(const Args& args);
-
-/// Of --rdzv-conf, in which torchrun has how long nodes wait for each other. What means nothing here is warned of.
-struct RendezvousTimes {
-  std::optional<std::chrono::milliseconds> join;       ///< join_timeout: for all nodes to come
-  std::optional<std::chrono::milliseconds> last_call;  ///< last_call_timeout: for more than the least
-  std::vector<std::string> needless;                   ///< a sentence for each
-};
-Result<RendezvousTimes> rendezvous_times(const Args& args);
 
 }  // namespace gpuwarden::cli

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "command.hpp"
+#include "exit_codes.hpp"
+#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/overview.hpp"
 #include "render/diagnosis_text.hpp"
@@ -122,6 +125,16 @@ std::string attempt_text(const healing::Attempt& attempt, bool alone, const Styl
 
 std::string no_restart_text(const healing::Attempt& attempt) {
   return fmt::format("gpuwarden: {}\n", printable(attempt.decision));
+}
+
+int write_reports(const std::vector<ReportFile>& files, int code) {
+  for (const ReportFile& one : files) {
+    const auto written = write_output(one.file, one.text);
+    if (written) continue;
+    complain(written.error());
+    return code == kFine ? kNo : code;
+  }
+  return code;
 }
 
 }  // namespace gpuwarden::cli

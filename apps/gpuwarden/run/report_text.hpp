@@ -18,4 +18,12 @@ std::string attempt_text(const healing::Attempt& attempt, bool alone, const Styl
 /// Why the try that was announced does not follow.
 std::string no_restart_text(const healing::Attempt& attempt);
 
+/// A document for a file; "-" is standard output.
+struct ReportFile {
+  std::string file;
+  std::string text;
+};
+/// Writes them. What cannot be written is told, and makes a run that ended well fail; the exit code then.
+int write_reports(const std::vector<ReportFile>& files, int code);
+
 }  // namespace gpuwarden::cli

@@ -10,16 +10,13 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/launch/torchrun_words.hpp"
 #include "gpuwarden/machine/fleets.hpp"
-#include "run/other_launchers.hpp"
 
 namespace gpuwarden::cli {
 namespace {
 
 using launch::RunRequest;
-
-/// torchrun's own default for the nodes' meeting place.
-constexpr std::uint16_t kRendezvousPort = 29400;
 
 std::unexpected<Error> wrong(std::string what, std::string hint = {}) {
   return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
@@ -64,15 +61,10 @@ Result<void> read_meeting_place(const Args& args, RunRequest& request) {
   if (!endpoint) return {};
   if (args.has("master-addr") || args.has("master-port"))
     return wrong("--rdzv-endpoint names the address and the port already", "leave out --master-addr and --master-port");
-  // "[::1]:29400" has colons of its own.
-  const std::size_t colon = endpoint->rfind(':');
-  const bool has_port = colon != std::string::npos && endpoint->find(']', colon) == std::string::npos;
-  const std::string host = endpoint->substr(0, has_port ? colon : std::string::npos);
-  const auto number = has_port ? parse_integer(endpoint->substr(colon + 1)) : kRendezvousPort;
-  if (host.empty() || !number || *number < 0 || *number > 65535)
-    return wrong(fmt::format("--rdzv-endpoint: '{}' is not HOST or HOST:PORT", printable(*endpoint)));
-  request.master_address = host;
-  if (*number != 0) request.master_port = static_cast<std::uint16_t>(*number);
+  const auto place = launch::parse_rendezvous_endpoint(*endpoint);
+  if (!place) return std::unexpected(about("rdzv-endpoint", place.error()));
+  request.master_address = place->host;
+  if (place->port != 0) request.master_port = place->port;
   return {};
 }
 
@@ -148,7 +140,11 @@ Result<launch::RunPlan> read_plan(const Context& context, const Selection& selec
   request.role = args.text("role");
   request.python_module = args.has("module");
   request.python_script = args.has("run-path");
-  GPUWARDEN_TRY(request.shown_ranks, shown_ranks_option(args));
+  if (const auto text = args.text("local-ranks-filter")) {
+    auto ranks = launch::parse_local_ranks(*text);
+    if (!ranks) return std::unexpected(about("local-ranks-filter", ranks.error()));
+    request.shown_ranks = std::move(*ranks);
+  }
   request.log_directory = args.text("log-dir");
   request.one_device_per_rank = args.has("one-gpu-per-rank");
   return launch::plan_run(std::move(request));

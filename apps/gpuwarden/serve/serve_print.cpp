@@ -18,7 +18,7 @@ namespace gpuwarden::cli {
 namespace {
 
 Result<std::string> rules_file(const Context& context) {
-  GPUWARDEN_TRY(const auto config, read_alert_rules(alert_rules_file(context)));
+  GPUWARDEN_TRY(const auto config, telemetry::read_alert_rules(alert_rules_file(context)));
   return cluster::prometheus_rules(config.rules);
 }
 
@@ -27,7 +27,8 @@ Result<std::string> dashboard(const Context&) { return cluster::grafana_dashboar
 Result<std::string> scrape_config(const Context& context) {
   const auto peers = context.args.text("peers");
   const std::string token = context.args.text("peers-token-file").value_or("");
-  if (!peers) return cluster::scrape_config({fmt::format("{}:{}", own_host_name(), serve::kDefaultPort)}, token);
+  if (!peers)
+    return cluster::scrape_config({fmt::format("{}:{}", serve::name_for_others(), serve::kDefaultPort)}, token);
   GPUWARDEN_TRY(const auto place, cluster::parse_peer_place(*peers));
   if (!place.dns_name.empty())
     return fail(ErrorCode::invalid_argument, "--print scrape-config: --peers must be a file",

@@ -27,9 +27,9 @@ std::filesystem::path credentials_of(const Environment& environment) {
 Result<void> read_tokens(const Context& context, ServeSettings& settings) {
   const std::filesystem::path credentials = credentials_of(context.environment);
   if (const auto file = context.args.text("token-file")) {
-    GPUWARDEN_TRY(settings.access.token, serve::read_token(*file, credentials));
+    GPUWARDEN_TRY(settings.service.access.token, serve::read_token(*file, credentials));
   } else {
-    GPUWARDEN_TRY(settings.access.token, serve::read_credential(credentials, "token"));
+    GPUWARDEN_TRY(settings.service.access.token, serve::read_credential(credentials, "token"));
   }
   if (const auto file = context.args.text("peers-token-file")) {
     settings.peers_token_file = *file;
@@ -45,10 +45,11 @@ Result<void> read_tokens(const Context& context, ServeSettings& settings) {
 Result<void> read_kept_rights(const Args& args, ServeSettings& settings) {
   struct Row {
     std::string_view name;
-    bool KeptRights::* right;
+    bool serve::KeptRights::* right;
   };
-  constexpr auto kRows = std::to_array<Row>(
-      {{"power", &KeptRights::power}, {"signal", &KeptRights::signals}, {"disable", &KeptRights::disable}});
+  constexpr auto kRows = std::to_array<Row>({{"power", &serve::KeptRights::power},
+                                             {"signal", &serve::KeptRights::signals},
+                                             {"disable", &serve::KeptRights::disable}});
   for (const std::string& name : args.all("keep")) {
     const auto* const row = std::ranges::find(kRows, name, &Row::name);
     if (row == kRows.end())
@@ -56,14 +57,14 @@ Result<void> read_kept_rights(const Args& args, ServeSettings& settings) {
                   "power, signal or disable");
     settings.keep.*(row->right) = true;
   }
-  if (settings.keep.any() && !settings.access.allow_actions)
+  if (settings.keep.any() && !settings.service.access.allow_actions)
     return fail(ErrorCode::invalid_argument, "--keep requires --allow-actions");
   return {};
 }
 
 Result<void> read_access(const Context& context, ServeSettings& settings) {
   const Args& args = context.args;
-  serve::Access& access = settings.access;
+  serve::Access& access = settings.service.access;
   const auto address = serve::parse_address(args.text("listen").value_or("127.0.0.1"));
   if (!address) return std::unexpected(about("listen", address.error()));
   access.address = *address;
@@ -71,7 +72,7 @@ Result<void> read_access(const Context& context, ServeSettings& settings) {
   access.allow_actions = args.has("allow-actions");
   access.owner = ::getuid();
   access.host_names = args.all("allow-host");
-  access.host_names.push_back(own_host_name());
+  access.host_names.push_back(serve::name_for_others());
   GPUWARDEN_CHECK(read_tokens(context, settings));
   GPUWARDEN_CHECK(read_kept_rights(args, settings));
   if (args.has("tls-cert") != args.has("tls-key"))
@@ -85,34 +86,29 @@ Result<void> read_access(const Context& context, ServeSettings& settings) {
 
 Result<void> read_times(const Args& args, ServeSettings& settings) {
   GPUWARDEN_TRY(const auto interval, duration_option(args, "interval"));
-  if (interval) settings.interval = *interval;
-  if (settings.interval < milliseconds(100) || settings.interval > std::chrono::minutes(10))
+  if (interval) settings.service.interval = *interval;
+  if (settings.service.interval < milliseconds(100) || settings.service.interval > std::chrono::minutes(10))
     return fail(ErrorCode::invalid_argument, "--interval must be between 100ms and 10m");
   GPUWARDEN_TRY(const auto remember, duration_option(args, "remember"));
-  if (remember) settings.remember = *remember;
-  if (settings.remember < std::chrono::minutes(1) || settings.remember > std::chrono::hours(24))
+  if (remember) settings.service.remember = *remember;
+  if (settings.service.remember < std::chrono::minutes(1) || settings.service.remember > std::chrono::hours(24))
     return fail(ErrorCode::invalid_argument, "--remember must be between 1m and 24h", "--store FILE keeps more");
   return {};
 }
 
 Result<void> read_metrics(const Args& args, ServeSettings& settings) {
-  GPUWARDEN_TRY(settings.metrics.dialect, read_dialect(args));
-  settings.metrics.hostname_label = args.has("hostname-label");
-  settings.metrics.version = GPUWARDEN_VERSION;
+  GPUWARDEN_TRY(settings.service.metrics.dialect, read_dialect(args));
+  settings.service.metrics.hostname_label = args.has("hostname-label");
+  settings.service.metrics.version = GPUWARDEN_VERSION;
   GPUWARDEN_TRY(const auto most, count_option(args, "max-series", 100000));
-  if (most) settings.metrics.most_series = *most;
+  if (most) settings.service.metrics.most_series = *most;
   GPUWARDEN_TRY(const auto expected, count_option(args, "expect-gpus", 4096));
-  if (expected) settings.expected = *expected;
-  settings.job_mapping = args.text("hpc-job-mapping-dir").value_or("");
+  if (expected) settings.service.expected = *expected;
+  settings.service.job_mapping = args.text("hpc-job-mapping-dir").value_or("");
   return {};
 }
 
 }  // namespace
-
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string("localhost");
-}
 
 Result<serve::Dialect> read_dialect(const Args& args) {
   const std::string name = args.text("metrics-dialect").value_or("gpuwarden");
@@ -129,8 +125,8 @@ Result<ServeSettings> read_serve_settings(const Context& context) {
   GPUWARDEN_CHECK(read_access(context, settings));
   GPUWARDEN_CHECK(read_times(args, settings));
   GPUWARDEN_CHECK(read_metrics(args, settings));
-  settings.store = args.text("store").value_or("");
-  settings.state = args.text("state").value_or("");
+  settings.service.store = args.text("store").value_or("");
+  settings.service.state = args.text("state").value_or("");
   settings.rules = alert_rules_file(context);
   settings.user = args.text("user").value_or("");
   return settings;

@@ -12,8 +12,8 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/launch/time_limit.hpp"
 #include "options.hpp"
-#include "run/lasting.hpp"
 #include "run/other_launchers.hpp"
 #include "slurm/job_options.hpp"
 
@@ -101,7 +101,7 @@ Result<std::optional<std::chrono::seconds>> time_option(const Args& args) {
 Result<std::string> signal_option(const Args& args) {
   const auto text = args.text("signal");
   if (!text) return "";
-  const auto early = parse_early_signal(*text);
+  const auto early = launch::parse_early_signal(*text);
   if (!early) return std::unexpected(about("signal", early.error()));
   // sbatch(1): from 0 to 65535.
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(early->before).count();

@@ -12,7 +12,9 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/json_text.hpp"
 #include "render/slurm_text.hpp"
+#include "run/report_text.hpp"
 #include "slurm/job_options.hpp"
 #include "slurm/request.hpp"
 
@@ -62,17 +64,6 @@ int leave(slurm::Programs& programs, const std::string& id, const Error& error) 
   return kSignalled + signal;
 }
 
-/// Writes the gathered report where that is wanted; what could not be written makes a run that ended well fail.
-int write_gathered(const Context& context, const slurm::Outcome& outcome, int code) {
-  const auto file = context.args.text("report");
-  if (!file) return code;
-  const auto text = slurm::to_json(outcome).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  const auto written = write_output(*file, text);
-  if (written) return code;
-  complain(written.error());
-  return code == kFine ? kNo : code;
-}
-
 /// A log that never came to be is told: the job's own words would stand there.
 void tell_missing_log(const slurm::Job& job, const std::string& log) {
   std::error_code ignored;
@@ -90,7 +81,8 @@ int tell_end(const Context& context, const slurm::Outcome& outcome) {
     say("{}", reports_text(outcome.reports, *style));
     say("  logs: {}\n", printable(slurm::logs_of(outcome.log_directory, outcome.job.id)));
   }
-  return write_gathered(context, outcome, code);
+  const auto file = context.args.text("report");
+  return file ? write_reports({{*file, facts::json_text(slurm::to_json(outcome))}}, code) : code;
 }
 
 Result<SlurmJob> read_job(Context& context, slurm::Programs& programs) {

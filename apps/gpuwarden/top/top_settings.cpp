@@ -13,46 +13,12 @@
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/view/curses_screen.hpp"
 #include "gpuwarden/view/keys.hpp"
-#include "gpuwarden/view/scene.hpp"
+#include "gpuwarden/view/typed.hpp"
 #include "options.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {
 namespace {
-
-std::string typed_name_of(const view::SortColumn& column) {
-  std::string name = to_lower(column.title);
-  std::erase(name, '%');
-  return name;
-}
-
-Result<void> read_sort(const Args& args, view::ViewState& state) {
-  const auto given = args.text("sort");
-  if (!given) return {};
-  const bool largest_first = given->starts_with('-');
-  const std::string name = to_lower(largest_first ? given->substr(1) : *given);
-  std::vector<std::string> names;
-  for (const view::SortColumn& column : view::sort_columns()) {
-    names.push_back(typed_name_of(column));
-    if (names.back() != name) continue;
-    state.sort = column.by;
-    state.descending = largest_first || column.descending;
-    return {};
-  }
-  return fail(ErrorCode::invalid_argument, fmt::format("--sort: unknown column '{}'", printable(*given)),
-              "one of " + join(names, ", "));
-}
-
-/// "120x40".
-std::optional<view::Extent> parse_extent(std::string_view text) {
-  constexpr std::int64_t kMost = 1000;
-  const std::size_t cross = text.find('x');
-  if (cross == std::string_view::npos) return std::nullopt;
-  const auto width = parse_integer(text.substr(0, cross));
-  const auto height = parse_integer(text.substr(cross + 1));
-  if (!width || !height || *width < 1 || *height < 1 || *width > kMost || *height > kMost) return std::nullopt;
-  return view::Extent{static_cast<int>(*width), static_cast<int>(*height)};
-}
 
 /// --size, else COLUMNS and LINES, else the terminal's, else 100x30.
 Result<view::Extent> frame_size(const Context& context) {
@@ -69,10 +35,9 @@ Result<view::Extent> frame_size(const Context& context) {
   from_environment("LINES", size.height);
   const auto given = context.args.text("size");
   if (!given) return size;
-  const auto parsed = parse_extent(*given);
+  const auto parsed = view::parse_extent(*given);
   if (!parsed)
-    return fail(ErrorCode::invalid_argument, fmt::format("--size: '{}' is not a size", printable(*given)),
-                "for example --size 120x40");
+    return fail(ErrorCode::invalid_argument, "--size: " + parsed.error().message, "for example --size 120x40");
   return *parsed;
 }
 
@@ -109,7 +74,7 @@ Result<void> check_whom_to_show(const Args& args) {
 Result<telemetry::AlertConfig> read_rules_of_view(const Context& context) {
   if (shows_others(context.args) || context.args.has("once") || context.args.has("from"))
     return telemetry::AlertConfig{};
-  GPUWARDEN_TRY(telemetry::AlertConfig config, read_alert_rules(alert_rules_file(context)));
+  GPUWARDEN_TRY(telemetry::AlertConfig config, telemetry::read_alert_rules(alert_rules_file(context)));
   config.sinks.clear();
   return config;
 }
@@ -130,7 +95,10 @@ Result<TopSettings> read_top_settings(const Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   settings.colour = style.colour && !args.has("no-color");
   GPUWARDEN_TRY(settings.size, frame_size(context));
-  GPUWARDEN_CHECK(read_sort(args, settings.state));
+  if (const auto sort = args.text("sort")) {
+    if (const auto set = view::set_sort(settings.state, *sort); !set)
+      return std::unexpected(about("sort", set.error()));
+  }
   if (const auto filter = args.text("filter")) {
     if (const auto set = view::set_filter(settings.state, *filter); !set)
       return std::unexpected(about("filter", set.error()));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 
 namespace gpuwarden::hosts {
 
@@ -26,5 +27,9 @@ Result<std::vector<Host>> parse_hosts(std::span<const std::string> words);
 /// A line each: HOST, HOST:N, or HOST slots=N as mpirun and DeepSpeed have it; what follows a # is a comment. Fails
 /// with invalid_argument, "NAME:LINE: what".
 Result<std::vector<Host>> parse_hostfile(std::string_view text, std::string_view name);
+
+/// Variables for the ranks: NAME=VALUE, or NAME alone with the value that it has in `own`. Fails with invalid_argument
+/// where there is no name, or it is not set.
+Result<Environment> parse_variables(const std::vector<std::string>& words, const Environment& own);
 
 }  // namespace gpuwarden::hosts

@@ -102,4 +102,8 @@ Result<HostsReport> run_on_hosts(const JobOnHosts& job, Links& links, const Host
 /// there.
 nlohmann::json to_json(const HostsReport& report, const JobOnHosts& job);
 
+/// The own report of the host that failed first, as `gpuwarden report` reads it; nothing where that host is lost, or
+/// has none.
+std::optional<nlohmann::json> post_mortem_of(const HostsTry& last);
+
 }  // namespace gpuwarden::hosts

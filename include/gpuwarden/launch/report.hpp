@@ -15,6 +15,7 @@
 
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/launch/job.hpp"
+#include "gpuwarden/placement/select.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 #include "gpuwarden/recording/collector.hpp"
 #include "gpuwarden/recording/summary.hpp"
@@ -164,5 +165,9 @@ std::vector<std::string> gpu_warnings(const RunReport& report);
 recording::Summary summary_of(const RunReport& report);
 
 nlohmann::json to_json(const RunReport& report);
+/// What stands in place of a run's report where the job could not get its GPUs: {"schema", "simulated", "exit_code",
+/// "error": {"code", "message", "hint"}, "gpus_in_trouble": [{"index", "uuid", "cause"}]}; the latter are those that
+/// `refused` leaves out as unfit or disabled.
+nlohmann::json refusal_to_json(const placement::Decision& refused, const Error& error, bool simulated, int exit_code);
 
 }  // namespace gpuwarden::launch

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -28,16 +29,21 @@ struct StatusGpu {
 std::string status_json(const facts::Snapshot& snapshot, const std::vector<StatusGpu>& gpus);
 
 /// Writes that file at most every kStatusPeriod, always as a whole. What cannot be written once is not tried again.
+/// Thread-safe.
 class StatusFile {
  public:
   explicit StatusFile(std::filesystem::path file) : file_(std::move(file)) {}
+  /// The job's GPUs from here on: other tries may have others.
+  void hold(std::vector<StatusGpu> gpus);
   /// From the sampler's thread.
-  void hear(const telemetry::Reading& reading, const std::vector<StatusGpu>& gpus);
-  /// Why it could not be written; asked after the job.
-  const std::optional<Error>& problem() const { return problem_; }
+  void hear(const telemetry::Reading& reading);
+  /// Why it could not be written.
+  std::optional<Error> problem() const;
 
  private:
   std::filesystem::path file_;
+  mutable std::mutex mutex_;
+  std::vector<StatusGpu> gpus_;
   std::optional<Clock::SteadyTime> written_;
   std::optional<Error> problem_;
 };

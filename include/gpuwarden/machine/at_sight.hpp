@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
@@ -10,6 +11,7 @@
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/lease/disablings.hpp"
 #include "gpuwarden/machine/machine.hpp"
+#include "gpuwarden/machine/out_of_use.hpp"
 
 namespace gpuwarden::machine {
 
@@ -19,6 +21,11 @@ void add_unfit_at_sight(lease::Disablings::View& view, const facts::Snapshot& sn
 
 /// All that is wrong at sight, of each GPU of which something is: in state error, with its causes.
 std::vector<facts::Health> unfit_in(const facts::Snapshot& snapshot);
+
+/// Asks enable() to put these back into use although the snapshot shows what is wrong with them: that is accepted, too.
+/// `reason` and `by` as in EnableRequest.
+EnableRequest enable_request(const facts::Snapshot& snapshot, std::vector<Uuid> gpus, std::string reason,
+                             std::string by);
 
 /// As out_of_use(), and what the snapshot shows; of a captured machine that alone.
 Result<lease::Disablings::View> out_of_use_in(const Machine& machine, const facts::Snapshot& snapshot,

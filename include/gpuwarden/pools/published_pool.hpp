@@ -15,6 +15,7 @@
 #include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 
 namespace gpuwarden::pools {
 
@@ -80,5 +81,7 @@ std::vector<std::filesystem::path> all_pools_folders();
 /// What the pools of processes that live tell, by folder and file name. What is no such file, or names a process of
 /// another user than its own, is passed over; what a process of the caller left that lives no more is removed.
 std::vector<PublishedPool> published_pools(const std::vector<std::filesystem::path>& folders);
+/// Those in the folder that GPUWARDEN_MEMORY_DIR names, else in all_pools_folders().
+std::vector<PublishedPool> published_pools_of(const Environment& environment);
 
 }  // namespace gpuwarden::pools

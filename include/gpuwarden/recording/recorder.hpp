@@ -38,6 +38,11 @@ struct RecorderOptions {
       "choose another name with -o; --append goes on with a recording, --force replaces the file";
 };
 
+/// What a recording says of itself: of which machine, as the snapshot shows it, of which command (empty: none), and how
+/// often it is read.
+telemetry::StoreInfo info_of(const facts::Snapshot& snapshot, std::vector<std::string> command,
+                             std::chrono::milliseconds interval);
+
 /// "gpuwarden-HOST-20261120-140307.db".
 std::string usual_file_name(const std::string& host, telemetry::WallTime time);
 

@@ -30,6 +30,12 @@ struct Site {
 /// Asks scontrol and sinfo. Fails with unavailable where there is no Slurm, or it does not answer.
 Result<Site> read_site(Programs& programs);
 
+/// The jobs that squeue tells of; `user` and `partition` empty: everybody's, of all partitions. Fails as read_site().
+Result<std::vector<Job>> read_queue(Programs& programs, const std::string& user, const std::string& partition);
+
+/// How many nodes of the job's partition have what it asks of each free now; nothing where it asks for no GPUs.
+std::optional<int> nodes_with_room(const Job& job, const Site& site);
+
 /// How many GPUs of a type a cluster has.
 struct TypeSummary {
   std::string type;

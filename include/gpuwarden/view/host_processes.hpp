@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host knows of processes on GPUs: processor time, memory, age, parents, what their pools tell. And signals.
+// What the host knows of processes on GPUs: processor time, memory, age, parents, what their pools tell.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/base/quantity.hpp"
-#include "gpuwarden/base/result.hpp"
 #include "gpuwarden/pools/memory_status.hpp"
 
 namespace gpuwarden::view {
@@ -30,16 +28,6 @@ struct HostProcess {
 };
 
 using HostTable = std::map<Pid, HostProcess>;
-
-/// The figures in /proc/PID/stat: parent, ticks of processor time, start.
-struct ProcStat {
-  Pid parent;
-  std::uint64_t cpu_ticks = 0;
-  std::uint64_t start_ticks = 0;
-  std::uint64_t resident_pages = 0;
-};
-/// Nothing where the text is not of that form.
-std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
 /// Looks processes up in a thread of its own, only those that are asked for: /proc may be slow, and a process in
 /// trouble hangs who reads about it.
@@ -60,9 +48,5 @@ class HostProcesses {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Sends a signal to a process of this machine; one that started at another time than `start_ticks` is not meant. Fails
-/// with not_found where it has ended, permission_denied where it is another user's.
-Result<void> send_signal(Pid pid, std::optional<std::uint64_t> start_ticks, int signal);
 
 }  // namespace gpuwarden::view

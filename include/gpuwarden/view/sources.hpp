@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "gpuwarden/cluster/node.hpp"
 #include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/machine/machine.hpp"
+#include "gpuwarden/machine/use_watch.hpp"
 #include "gpuwarden/telemetry/monitor.hpp"
 #include "gpuwarden/view/app.hpp"
 
@@ -36,24 +35,11 @@ class LeaveTerminalSignals {
   sigset_t before_{};
 };
 
-/// What a monitor could not find out beside its readings, and why. Thread-safe.
-class Unknowns {
- public:
-  void set_leases(std::optional<Error> problem);
-  void set_health(std::optional<Error> problem);
-  void tell(cluster::Node& node) const;
-
- private:
-  mutable std::mutex mutex_;
-  std::optional<Error> leases_;
-  std::optional<Error> health_;
-};
-
 /// This machine (or a simulated one), watched in the background.
 class WatchedMachine final : public cluster::NodeSource {
  public:
-  /// `unknowns` are those of monitor_options(); nullptr: everything is known.
-  explicit WatchedMachine(telemetry::MonitorOptions options, std::shared_ptr<Unknowns> unknowns = nullptr);
+  /// `use` is that of monitor_options(); nullptr: everything is known.
+  explicit WatchedMachine(telemetry::MonitorOptions options, std::shared_ptr<machine::UseWatch> use = nullptr);
   ~WatchedMachine() override;
 
   /// `heard` is called from the monitor's threads with each reading. Fails as PerformanceMonitor::start().
@@ -62,15 +48,18 @@ class WatchedMachine final : public cluster::NodeSource {
   telemetry::PerformanceMonitor& monitor() { return monitor_; }
 
  private:
-  std::shared_ptr<Unknowns> unknowns_;
+  std::shared_ptr<machine::UseWatch> use_;
   telemetry::PerformanceMonitor monitor_;
 };
 
 /// What a monitor of a machine works with: its reader, who has leased and who has disabled its GPUs, and that its first
-/// reading is a quick one, which leaves out what takes GPUs long to tell. What of this cannot be read is told to
-/// `unknowns`, which may be nullptr. The machine must outlive it.
+/// reading is a quick one, which leaves out what takes GPUs long to tell. The machine must outlive it.
 telemetry::MonitorOptions monitor_options(const machine::Machine& machine, std::chrono::milliseconds interval,
-                                          const std::shared_ptr<Unknowns>& unknowns = nullptr);
+                                          const std::shared_ptr<machine::UseWatch>& use);
+
+/// The machine as it is at one look, with who has leased its GPUs and what is out of use; of a capture what it says.
+/// What cannot be told of leases and health stands in the node.
+cluster::Node read_node(const machine::Machine& machine);
 
 /// A node that does not change.
 class FixedNode final : public cluster::NodeSource {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "alert_rules.hpp"
+#include "gpuwarden/telemetry/rules_file.hpp"
 
 #include <system_error>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/telemetry/sinks.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::telemetry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,24 +26,23 @@ fs::path users_file(const Environment& environment) {
 
 }  // namespace
 
-fs::path alert_rules_file(const Context& context) {
-  if (const auto named = context.args.text("rules")) return *named;
-  for (const fs::path& file : {users_file(context.environment), fs::path("/etc/gpuwarden/alerts.yaml")}) {
+fs::path find_alert_rules(const Environment& environment) {
+  for (const fs::path& file : {users_file(environment), fs::path("/etc/gpuwarden/alerts.yaml")}) {
     std::error_code ignored;
     if (!file.empty() && fs::exists(file, ignored)) return file;
   }
   return {};
 }
 
-Result<telemetry::AlertConfig> read_alert_rules(const fs::path& file) {
-  if (file.empty()) return telemetry::AlertConfig{telemetry::built_in_rules(), {}};
+Result<AlertConfig> read_alert_rules(const fs::path& file) {
+  if (file.empty()) return AlertConfig{built_in_rules(), {}};
   GPUWARDEN_TRY(const std::string text, read_file(file, kLargestRules));
-  return telemetry::parse_alert_rules(text, file.string());
+  return parse_alert_rules(text, file.string());
 }
 
-Result<void> check_alert_sinks(const telemetry::AlertConfig& alerts, const Environment& environment) {
+Result<void> check_sinks(const AlertConfig& alerts, const Environment& environment) {
   const auto path = environment.find("PATH");
-  return telemetry::check_sinks(alerts.sinks, path == environment.end() ? "/bin:/usr/bin" : path->second);
+  return check_sinks(alerts.sinks, path == environment.end() ? "/bin:/usr/bin" : path->second);
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::telemetry

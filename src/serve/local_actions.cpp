@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/serve_actions.hpp"
+#include "gpuwarden/serve/local_actions.hpp"
 
 #include <unistd.h>
 
+#include "gpuwarden/base/process.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
-#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/probe/power_limit.hpp"
-#include "gpuwarden/view/host_processes.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::serve {
 namespace {
+
+using machine::Machine;
 
 Result<void> disable_here(const Machine& machine, const facts::Disabling& wanted) {
   return machine.disablings().disable({wanted.uuid}, wanted.reason, wanted.by, system_clock());
@@ -19,23 +20,18 @@ Result<void> disable_here(const Machine& machine, const facts::Disabling& wanted
 /// What the GPU itself shows is accepted, too, as `gpuwarden enable` does it.
 Result<void> enable_here(const Machine& machine, const Uuid& uuid) {
   const facts::Snapshot snapshot = machine.read({.processes = false, .every = std::chrono::seconds(1)});
-  machine::EnableRequest request{.gpus = {uuid},
-                                 .reason = "",
-                                 .by = name_of_user(::geteuid()) + "'s gpuwarden serve",
-                                 .seen = machine::unfit_in(snapshot)};
-  for (const facts::GpuRecord& record : snapshot.gpus) request.marks.push_back(lease::reset_mark_of(record));
+  const auto request = machine::enable_request(snapshot, {uuid}, "", name_of_user(::geteuid()) + "'s gpuwarden serve");
   GPUWARDEN_CHECK(machine::enable(machine.options().environment, machine.reader(), request, system_clock()));
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<serve::Helper>> start_helper(const Machine& machine, const KeptRights& rights) {
+Result<std::unique_ptr<Helper>> start_helper(const Machine& machine, const KeptRights& rights) {
   if (!rights.any()) return nullptr;
-  // A simulated fleet is its maker's.
   if (::geteuid() != 0 && !machine.simulated())
-    return fail(ErrorCode::permission_denied, "--keep: only root has rights to keep", "start gpuwarden serve as root");
-  serve::HelperRights kept{.signals = rights.signals};
+    return fail(ErrorCode::permission_denied, "only root has rights to keep", "start gpuwarden serve as root");
+  HelperRights kept{.signals = rights.signals};
   if (rights.power)
     kept.set_power_limit = [&machine](const Uuid& uuid, Milliwatts limit) {
       return probe::set_power_limit(machine.reader(), uuid, limit);
@@ -44,19 +40,17 @@ Result<std::unique_ptr<serve::Helper>> start_helper(const Machine& machine, cons
     kept.disable = [&machine](const facts::Disabling& wanted) { return disable_here(machine, wanted); };
     kept.enable = [&machine](const Uuid& uuid) { return enable_here(machine, uuid); };
   }
-  return serve::Helper::start(kept);
+  return Helper::start(kept);
 }
 
-serve::Actions actions_of(const Machine& machine, const KeptRights& rights, serve::Helper* helper) {
-  serve::Actions actions;
+Actions actions_of(const Machine& machine, const KeptRights& rights, Helper* helper) {
+  Actions actions;
   if (rights.signals) {
-    actions.signal = [helper](Pid pid, int signal, const serve::Peer& peer) {
+    actions.signal = [helper](Pid pid, int signal, const Peer& peer) {
       return helper->signal(pid, signal, peer.descriptor);
     };
   } else {
-    actions.signal = [](Pid pid, int signal, const serve::Peer&) {
-      return view::send_signal(pid, std::nullopt, signal);
-    };
+    actions.signal = [](Pid pid, int signal, const Peer&) { return send_signal(pid, std::nullopt, signal); };
   }
   if (rights.power)
     actions.set_power_limit = [helper](const Uuid& uuid, Milliwatts limit) {
@@ -79,4 +73,4 @@ serve::Actions actions_of(const Machine& machine, const KeptRights& rights, serv
   return actions;
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::serve

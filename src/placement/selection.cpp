@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/placement/selection.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/typed_values.hpp"
+#include "gpuwarden/placement/names.hpp"
+
+namespace gpuwarden::placement {
+namespace {
+
+using Values = std::vector<std::string>;
+
+std::string text_of(const Values& values) { return values.empty() ? "" : values.front(); }
+
+std::unexpected<Error> no_value(std::string what, std::string hint = {}) {
+  return fail(ErrorCode::invalid_argument, std::move(what), std::move(hint));
+}
+
+/// A list that was given must name something.
+Result<std::vector<GpuName>> names_in(const Values& values) {
+  std::vector<std::string> names;
+  for (const std::string& value : values) {
+    for (const auto piece : split(value, ',')) names.emplace_back(trim(piece));
+  }
+  for (const std::string& name : names) {
+    if (name.empty()) return no_value("an empty entry", "write ids with commas between, for example 0,2");
+  }
+  if (names.empty()) return no_value("no GPU is given");
+  return expand_ranges(names);
+}
+
+Result<facts::ComputeCapability> capability_in(const std::string& text) {
+  const auto capability = facts::compute_capability_from(text.contains('.') ? text : text + ".0");
+  if (capability) return *capability;
+  return no_value(fmt::format("'{}' is not a compute capability", printable(text)), "for example 8.0");
+}
+
+Result<Percent> percent_in(std::string text) {
+  constexpr std::uint32_t kMost = 100;
+  if (text.ends_with('%')) text.pop_back();
+  GPUWARDEN_TRY(const std::uint32_t percent, parse_count(text, kMost));
+  return Percent(percent);
+}
+
+/// "cpu", "cuda", or "cuda:1".
+Result<void> set_device(const std::string& device, Request& request) {
+  const auto index = device.starts_with("cuda:") ? parse_integer(std::string_view(device).substr(5)) : std::nullopt;
+  if (device != "cpu" && device != "cuda" && !(index && *index >= 0))
+    return no_value(fmt::format("'{}' is not cpu, cuda or cuda:N", printable(device)));
+  request.force_cpu = device == "cpu";
+  if (index && request.gpu_ids.empty() && !request.all) request.gpu_ids = {{std::to_string(*index)}};
+  return {};
+}
+
+/// One option, and what it sets.
+struct SelectionRow {
+  std::string_view name;
+  Result<void> (*set)(const Values& values, Request& request);
+};
+
+template <auto Member>
+Result<void> set_flag(const Values& values, Request& request) {
+  request.*Member = values != Values{"false"};
+  return {};
+}
+template <auto Member>
+Result<void> set_names(const Values& values, Request& request) {
+  GPUWARDEN_TRY(request.*Member, names_in(values));
+  return {};
+}
+template <auto Member>
+Result<void> set_size(const Values& values, Request& request) {
+  GPUWARDEN_TRY(request.*Member, parse_meant_size(text_of(values)));
+  return {};
+}
+template <auto Member>
+Result<void> set_text(const Values& values, Request& request) {
+  request.*Member = text_of(values);
+  return {};
+}
+
+Result<void> set_count(const Values& values, Request& request) {
+  constexpr std::uint32_t kMostGpus = 4096;
+  GPUWARDEN_TRY(request.count, parse_count(text_of(values), kMostGpus));
+  return {};
+}
+Result<void> set_capability(const Values& values, Request& request) {
+  GPUWARDEN_TRY(request.min_compute_capability, capability_in(text_of(values)));
+  return {};
+}
+Result<void> set_utilization(const Values& values, Request& request) {
+  GPUWARDEN_TRY(request.max_utilization, percent_in(text_of(values)));
+  return {};
+}
+
+/// In the order in which they are set: a device's number counts where nothing before it says which GPUs.
+constexpr auto kRows = std::to_array<SelectionRow>({
+    {"gpu-ids", set_names<&Request::gpu_ids>},
+    {"prefer", set_names<&Request::prefer>},
+    {"exclude", set_names<&Request::exclude>},
+    {"num-gpus", set_count},
+    {"all", set_flag<&Request::all>},
+    {"min-memory", set_size<&Request::min_memory>},
+    {"min-free-memory", set_size<&Request::min_free_memory>},
+    {"min-compute-capability", set_capability},
+    {"max-utilization", set_utilization},
+    {"name", set_text<&Request::name_contains>},
+    {"mig", set_flag<&Request::mig>},
+    {"mig-profile", set_text<&Request::mig_profile>},
+    {"share", set_flag<&Request::shared>},
+    {"allow-busy", set_flag<&Request::allow_busy>},
+    {"device", [](const Values& values, Request& request) { return set_device(text_of(values), request); }},
+});
+
+}  // namespace
+
+Result<void> apply_selection(const SelectionOptions& options, Request& request) {
+  for (const SelectionRow& row : kRows) {
+    const auto given = options.find(std::string(row.name));
+    if (given == options.end()) continue;
+    auto set = row.set(given->second, request);
+    if (set) continue;
+    set.error().message.insert(0, fmt::format("{}: ", row.name));
+    return set;
+  }
+  return {};
+}
+
+}  // namespace gpuwarden::placement

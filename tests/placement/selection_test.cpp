@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/placement/selection.hpp"
+
+#include "support/matchers.hpp"
+
+namespace gpuwarden::placement {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FailsWith;
+using ::testing::HasSubstr;
+using testing::IsOk;
+
+TEST(ApplySelection, SetsWhatIsSaidAndLeavesTheRest) {
+  Request request;
+  request.count = 7;
+  request.allow_busy = true;
+  ASSERT_THAT(apply_selection({{"gpu-ids", {"0-1, 4"}},
+                               {"min-memory", {"40GiB"}},
+                               {"min-compute-capability", {"8"}},
+                               {"max-utilization", {"20%"}},
+                               {"name", {"H100"}},
+                               {"mig-profile", {"1g.10gb"}},
+                               {"share", {}},
+                               {"mig", {"false"}},
+                               {"model", {"llama-3-8b"}}},
+                              request),
+              IsOk());
+  EXPECT_THAT(request.gpu_ids, ElementsAre(GpuName{"0"}, GpuName{"1"}, GpuName{"4"}));
+  EXPECT_EQ(request.min_memory, 40_GiB);
+  EXPECT_EQ(request.min_compute_capability, (facts::ComputeCapability{8, 0}));
+  EXPECT_EQ(request.max_utilization, Percent(20));
+  EXPECT_EQ(request.name_contains, "H100");
+  EXPECT_EQ(request.mig_profile, "1g.10gb");
+  EXPECT_TRUE(request.shared);
+  EXPECT_FALSE(request.mig);
+  EXPECT_EQ(request.count, 7U);
+  EXPECT_TRUE(request.allow_busy);
+}
+
+TEST(ApplySelection, ADeviceIsAGpuWhereNothingElseSaysWhich) {
+  Request request;
+  ASSERT_THAT(apply_selection({{"device", {"cuda:3"}}}, request), IsOk());
+  EXPECT_THAT(request.gpu_ids, ElementsAre(GpuName{"3"}));
+  Request named;
+  ASSERT_THAT(apply_selection({{"device", {"cuda:3"}}, {"gpu-ids", {"1"}}}, named), IsOk());
+  EXPECT_THAT(named.gpu_ids, ElementsAre(GpuName{"1"}));
+  Request cpu;
+  ASSERT_THAT(apply_selection({{"device", {"cpu"}}}, cpu), IsOk());
+  EXPECT_TRUE(cpu.force_cpu);
+  ASSERT_THAT(apply_selection({{"device", {"cuda"}}}, cpu), IsOk());
+  EXPECT_FALSE(cpu.force_cpu);
+}
+
+TEST(ApplySelection, MistakesHaveTheOptionsName) {
+  const auto refused = [](const SelectionOptions& options, const char* message) {
+    Request request;
+    EXPECT_THAT(apply_selection(options, request), FailsWith(ErrorCode::invalid_argument, HasSubstr(message)));
+  };
+  refused({{"gpu-ids", {"0,,2"}}}, "gpu-ids: an empty entry");
+  refused({{"exclude", {}}}, "exclude: no GPU is given");
+  refused({{"num-gpus", {"many"}}}, "num-gpus: 'many' is not a whole number from 0 to 4096");
+  refused({{"min-free-memory", {"40"}}}, "min-free-memory: 40 has no unit");
+  refused({{"min-compute-capability", {"new"}}}, "min-compute-capability: 'new' is not a compute capability");
+  refused({{"max-utilization", {"101"}}}, "max-utilization: '101' is not a whole number from 0 to 100");
+  refused({{"device", {"tpu"}}}, "device: 'tpu' is not cpu, cuda or cuda:N");
+}
+
+}  // namespace
+}  // namespace gpuwarden::placement
