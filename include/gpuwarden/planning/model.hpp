@@ -177,6 +177,7 @@ struct ModelShape {
   std::uint32_t quantization_group = 0;     ///< weights that share a scale; 0: as the format usually has it
   bool quantized_experts_only = false;      ///< matrices besides the experts' stay in 16 bit
   bool quantized_weights_only = false;      ///< what comes into a matrix stays in 16 bit, and so do products
+  bool mxfp4_experts = false;               ///< they were published so: llama.cpp's files keep them, whatever their mix
 
   /// Where the shape comes from: a file's name, a catalogue row's source, or how it was estimated.
   std::string source;
