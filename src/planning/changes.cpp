@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "gpuwarden/planning/gguf.hpp"
 #include "gpuwarden/planning/serving.hpp"
 #include "search_parts.hpp"
 
@@ -120,16 +121,37 @@ constexpr std::array kPoolSteps{
                return b.batched_tokens > kFewBatchedTokens && set(b.batched_tokens, kFewBatchedTokens);
              }},
     PoolStep{"keep the KV cache in 8 bit",
-             [](SearchRequest& r, ServingBudget&) { return r.settings.kv_bytes > 1 && set(r.settings.kv_bytes, 1.0); }},
+             [](SearchRequest& r, ServingBudget&) {
+               return !r.settings.split && r.settings.kv_bytes > 1 && set(r.settings.kv_bytes, 1.0);
+             }},
+    PoolStep{"keep the KV cache in 8 bit (-ctk q8_0 -ctv q8_0)",
+             [](SearchRequest& r, ServingBudget&) {
+               const double bytes = bytes_per_element(GgmlType::q8_0);
+               if (!r.settings.split || r.settings.attention != Attention::flash) return false;
+               r.settings.split->keys = r.settings.split->values = "q8_0";
+               return r.settings.kv_bytes > bytes && set(r.settings.kv_bytes, bytes);
+             }},
+    PoolStep{"take a file in Q8_0",
+             [](SearchRequest& r, ServingBudget&) {
+               return r.settings.split && r.settings.quantization == Quantization::none &&
+                      set(r.settings.quantization, Quantization::q8_0);
+             }},
+    PoolStep{"take a file in Q4_K_M",
+             [](SearchRequest& r, ServingBudget&) {
+               const FileMix* const mix = find_mix(r.settings.quantization);
+               const bool wider = mix == nullptr || bytes_per_element(mix->base) > bytes_per_element(GgmlType::q4_k);
+               return r.settings.split && wider && set(r.settings.quantization, Quantization::q4_k_m);
+             }},
     PoolStep{"keep the weights in 8 bit",
              [](SearchRequest& r, ServingBudget&) {
-               return r.settings.quantization == Quantization::none && set(r.settings.quantization, Quantization::fp8);
+               return !r.settings.split && r.settings.quantization == Quantization::none &&
+                      set(r.settings.quantization, Quantization::fp8);
              }},
     PoolStep{"keep the weights in 4 bit",
              [](SearchRequest& r, ServingBudget&) {
                const Quantization now = r.settings.quantization;
                const bool wider = now == Quantization::none || now == Quantization::fp8 || now == Quantization::int8;
-               return wider && set(r.settings.quantization, Quantization::int4);
+               return !r.settings.split && wider && set(r.settings.quantization, Quantization::int4);
              }},
 };
 
@@ -140,6 +162,25 @@ std::optional<Candidate> holds_a_sequence(const ModelFigures& model, const Searc
   if (!best || best->fit == Fit::does_not_fit) return {};
   const Result<ServingPool> pool = serving_pool(model, best->settings, budget);
   return pool && pool->requests >= 1 ? best : std::nullopt;
+}
+
+/// With so many layers on GPUs, the others on the host.
+SearchRequest with_layers(SearchRequest request, std::uint32_t layers) {
+  if (request.settings.split) request.settings.split->gpu_layers = layers;
+  return request;
+}
+
+/// The most layers on GPUs beside which a request fits; 0: none, or the engine keeps all there.
+std::uint32_t most_layers(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget) {
+  if (!request.settings.split) return 0;
+  std::size_t searched = 0;
+  std::uint32_t held = 0;
+  std::uint32_t missed = model.shape.layers + model.shape.encoder_layers + 1;
+  while (missed - held > 1) {
+    const std::uint32_t middle = held + (missed - held) / 2;
+    (holds_a_sequence(model, with_layers(request, middle), budget, searched) ? held : missed) = middle;
+  }
+  return held;
 }
 
 SearchRequest with_length(SearchRequest request, std::uint32_t tokens) {
@@ -187,6 +228,9 @@ std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest&
     words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
     if (words != step.what) attempt(all, with_all, words);
   }
+  if (const std::uint32_t layers = most_layers(model, request, budget); layers > 0)
+    attempt(with_layers(request, layers), budget,
+            fmt::format("leave the first layers to the CPU, which is slow (-ngl {})", layers));
   if (longest >= kShortestSequence)
     attempt(with_length(request, longest), budget, fmt::format("take requests of {} tokens at most", longest));
   if (smallest && *smallest != request.gpus) {

@@ -65,9 +65,9 @@ constexpr OtherTitle kOtherTitles[] = {
     {"q3_k", Q::q3_k_m}, {"q4_k", Q::q4_k_m}, {"q5_k", Q::q5_k_m}, {"mxfp4_moe", Q::mxfp4_moe}, {"q8", Q::q8_0}};
 
 /// Which layers an exception is of.
-enum class Where { all, first_two, first_four, first_sixteenth, first_eighth, middle, more_bits };
+enum class LayersAt { all, first_two, first_four, first_sixteenth, first_eighth, middle, more_bits };
 /// Which models.
-enum class When {
+enum class MixFor {
   always,
   grouped,             ///< four heads of queries or more for one of keys
   grouped_or_experts,  ///< or four experts and more
@@ -78,8 +78,8 @@ enum class When {
 struct MixException {
   std::uint64_t mixes;
   Role role;
-  Where where;
-  When when;
+  LayersAt where;
+  MixFor when;
   GgmlType type;
 };
 
@@ -95,91 +95,91 @@ constexpr std::uint64_t kWidenedByExperts = of(Q::q2_k, Q::iq3_xs, Q::iq3_xxs, Q
 
 /// The first that holds is taken.
 constexpr MixException kExceptions[] = {
-    {kTwoBits | kTwoBitsMore, Role::value, Where::all, When::grouped_or_experts, T::q4_k},
-    {kTwoBits, Role::value, Where::all, When::always, T::q2_k},
-    {kTwoBitsMore, Role::value, Where::all, When::always, T::iq3_s},
-    {kTwoBits | kTwoBitsMore, Role::key, Where::all, When::eight_experts, T::q4_k},
-    {kTwoBits | kTwoBitsMore, Role::output, Where::all, When::eight_experts, T::q5_k},
-    {of(Q::iq1_s, Q::iq1_m), Role::output, Where::all, When::always, T::iq2_xxs},
-    {kTwoBitsMore, Role::output, Where::all, When::always, T::iq3_s},
-    {kTwoBits, Role::down, Where::first_eighth, When::always, T::q2_k},
-    {kTwoBitsMore, Role::down, Where::first_eighth, When::always, T::iq3_s},
+    {kTwoBits | kTwoBitsMore, Role::value, LayersAt::all, MixFor::grouped_or_experts, T::q4_k},
+    {kTwoBits, Role::value, LayersAt::all, MixFor::always, T::q2_k},
+    {kTwoBitsMore, Role::value, LayersAt::all, MixFor::always, T::iq3_s},
+    {kTwoBits | kTwoBitsMore, Role::key, LayersAt::all, MixFor::eight_experts, T::q4_k},
+    {kTwoBits | kTwoBitsMore, Role::output, LayersAt::all, MixFor::eight_experts, T::q5_k},
+    {of(Q::iq1_s, Q::iq1_m), Role::output, LayersAt::all, MixFor::always, T::iq2_xxs},
+    {kTwoBitsMore, Role::output, LayersAt::all, MixFor::always, T::iq3_s},
+    {kTwoBits, Role::down, LayersAt::first_eighth, MixFor::always, T::q2_k},
+    {kTwoBitsMore, Role::down, LayersAt::first_eighth, MixFor::always, T::iq3_s},
 
-    {~std::uint64_t{0}, Role::value, Where::all, When::eight_experts, T::q8_0},
-    {~std::uint64_t{0}, Role::key, Where::all, When::eight_experts, T::q8_0},
-    {of(Q::q2_k, Q::q2_k_s, Q::iq3_xxs, Q::iq3_xs, Q::iq3_s), Role::value, Where::all, When::grouped, T::q4_k},
-    {of(Q::q2_k), Role::value, Where::all, When::always, T::q3_k},
-    {of(Q::iq3_m), Role::value, Where::all, When::always, T::q4_k},
-    {of(Q::q3_k_m), Role::value, Where::first_two, When::always, T::q5_k},
-    {of(Q::q3_k_m), Role::value, Where::all, When::always, T::q4_k},
-    {of(Q::q3_k_l), Role::value, Where::all, When::always, T::q5_k},
-    {of(Q::iq4_nl, Q::iq4_xs), Role::value, Where::all, When::grouped, T::q5_k},
-    {of(Q::q4_k_m, Q::q5_k_m), Role::value, Where::more_bits, When::always, T::q6_k},
-    {of(Q::q4_k_s), Role::value, Where::first_four, When::always, T::q5_k},
+    {~std::uint64_t{0}, Role::value, LayersAt::all, MixFor::eight_experts, T::q8_0},
+    {~std::uint64_t{0}, Role::key, LayersAt::all, MixFor::eight_experts, T::q8_0},
+    {of(Q::q2_k, Q::q2_k_s, Q::iq3_xxs, Q::iq3_xs, Q::iq3_s), Role::value, LayersAt::all, MixFor::grouped, T::q4_k},
+    {of(Q::q2_k), Role::value, LayersAt::all, MixFor::always, T::q3_k},
+    {of(Q::iq3_m), Role::value, LayersAt::all, MixFor::always, T::q4_k},
+    {of(Q::q3_k_m), Role::value, LayersAt::first_two, MixFor::always, T::q5_k},
+    {of(Q::q3_k_m), Role::value, LayersAt::all, MixFor::always, T::q4_k},
+    {of(Q::q3_k_l), Role::value, LayersAt::all, MixFor::always, T::q5_k},
+    {of(Q::iq4_nl, Q::iq4_xs), Role::value, LayersAt::all, MixFor::grouped, T::q5_k},
+    {of(Q::q4_k_m, Q::q5_k_m), Role::value, LayersAt::more_bits, MixFor::always, T::q6_k},
+    {of(Q::q4_k_s), Role::value, LayersAt::first_four, MixFor::always, T::q5_k},
 
-    {of(Q::iq3_xs), Role::key, Where::all, When::always, T::iq3_xxs},
-    {of(Q::iq3_xs), Role::query, Where::all, When::always, T::iq3_xxs},
-    {of(Q::iq3_xxs), Role::key, Where::all, When::always, T::iq2_s},
-    {of(Q::iq3_xxs), Role::query, Where::all, When::always, T::iq2_s},
+    {of(Q::iq3_xs), Role::key, LayersAt::all, MixFor::always, T::iq3_xxs},
+    {of(Q::iq3_xs), Role::query, LayersAt::all, MixFor::always, T::iq3_xxs},
+    {of(Q::iq3_xxs), Role::key, LayersAt::all, MixFor::always, T::iq2_s},
+    {of(Q::iq3_xxs), Role::query, LayersAt::all, MixFor::always, T::iq2_s},
 
-    {of(Q::q3_k_m, Q::q3_k_l, Q::iq3_m), Role::qkv, Where::all, When::always, T::q4_k},
-    {of(Q::q4_k_m), Role::qkv, Where::all, When::always, T::q5_k},
-    {of(Q::q5_k_m), Role::qkv, Where::all, When::always, T::q6_k},
+    {of(Q::q3_k_m, Q::q3_k_l, Q::iq3_m), Role::qkv, LayersAt::all, MixFor::always, T::q4_k},
+    {of(Q::q4_k_m), Role::qkv, LayersAt::all, MixFor::always, T::q5_k},
+    {of(Q::q5_k_m), Role::qkv, LayersAt::all, MixFor::always, T::q6_k},
 
-    {kWidenedByExperts, Role::output, Where::all, When::eight_experts, T::q5_k},
-    {of(Q::q2_k), Role::output, Where::all, When::other_experts, T::q3_k},
-    {of(Q::iq3_xxs), Role::output, Where::all, When::other_experts, T::iq3_s},
-    {of(Q::q3_k_m, Q::iq3_m), Role::output, Where::all, When::other_experts, T::q4_k},
-    {of(Q::q3_k_l), Role::output, Where::all, When::other_experts, T::q5_k},
+    {kWidenedByExperts, Role::output, LayersAt::all, MixFor::eight_experts, T::q5_k},
+    {of(Q::q2_k), Role::output, LayersAt::all, MixFor::other_experts, T::q3_k},
+    {of(Q::iq3_xxs), Role::output, LayersAt::all, MixFor::other_experts, T::iq3_s},
+    {of(Q::q3_k_m, Q::iq3_m), Role::output, LayersAt::all, MixFor::other_experts, T::q4_k},
+    {of(Q::q3_k_l), Role::output, LayersAt::all, MixFor::other_experts, T::q5_k},
 
-    {of(Q::q2_k), Role::down, Where::all, When::always, T::q3_k},
-    {of(Q::q2_k_s), Role::down, Where::first_eighth, When::always, T::q4_k},
-    {of(Q::q3_k_m), Role::down, Where::first_sixteenth, When::always, T::q5_k},
-    {of(Q::q3_k_m), Role::down, Where::all, When::always, T::q4_k},
-    {of(Q::q3_k_l), Role::down, Where::all, When::always, T::q5_k},
-    {of(Q::iq3_m), Role::down, Where::first_eighth, When::always, T::q4_k},
-    {of(Q::iq3_m), Role::down, Where::more_bits, When::eight_experts, T::q4_k},
-    {of(Q::q4_k_m, Q::q5_k_m), Role::down, Where::more_bits, When::always, T::q6_k},
-    {of(Q::q4_k_s), Role::down, Where::first_eighth, When::always, T::q5_k},
+    {of(Q::q2_k), Role::down, LayersAt::all, MixFor::always, T::q3_k},
+    {of(Q::q2_k_s), Role::down, LayersAt::first_eighth, MixFor::always, T::q4_k},
+    {of(Q::q3_k_m), Role::down, LayersAt::first_sixteenth, MixFor::always, T::q5_k},
+    {of(Q::q3_k_m), Role::down, LayersAt::all, MixFor::always, T::q4_k},
+    {of(Q::q3_k_l), Role::down, LayersAt::all, MixFor::always, T::q5_k},
+    {of(Q::iq3_m), Role::down, LayersAt::first_eighth, MixFor::always, T::q4_k},
+    {of(Q::iq3_m), Role::down, LayersAt::more_bits, MixFor::eight_experts, T::q4_k},
+    {of(Q::q4_k_m, Q::q5_k_m), Role::down, LayersAt::more_bits, MixFor::always, T::q6_k},
+    {of(Q::q4_k_s), Role::down, LayersAt::first_eighth, MixFor::always, T::q5_k},
 
-    {of(Q::iq3_xs), Role::gate, Where::middle, When::always, T::iq3_xxs},
-    {of(Q::iq3_xs), Role::up, Where::middle, When::always, T::iq3_xxs}};
+    {of(Q::iq3_xs), Role::gate, LayersAt::middle, MixFor::always, T::iq3_xxs},
+    {of(Q::iq3_xs), Role::up, LayersAt::middle, MixFor::always, T::iq3_xxs}};
 
-bool is_at(Where where, std::uint32_t layer, std::uint32_t layers) {
+bool is_at(LayersAt where, std::uint32_t layer, std::uint32_t layers) {
   const std::uint32_t eighth = layers / 8;
   switch (where) {
-    case Where::all:
+    case LayersAt::all:
       return true;
-    case Where::first_two:
+    case LayersAt::first_two:
       return layer < 2;
-    case Where::first_four:
+    case LayersAt::first_four:
       return layer < 4;
-    case Where::first_sixteenth:
+    case LayersAt::first_sixteenth:
       return layer < layers / 16;
-    case Where::first_eighth:
+    case LayersAt::first_eighth:
       return layer < eighth;
-    case Where::middle:
+    case LayersAt::middle:
       return layer >= eighth && layer < 7 * layers / 8;
-    case Where::more_bits:
+    case LayersAt::more_bits:
       return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
   }
   return false;
 }
 
-bool is_of(When when, const ModelShape& model) {
+bool is_of(MixFor when, const ModelShape& model) {
   constexpr std::uint32_t kEight = 8;
   constexpr std::uint32_t kFew = 4;
   const bool grouped = model.heads >= kFew * std::max(1U, model.kv_heads);
   switch (when) {
-    case When::always:
+    case MixFor::always:
       return true;
-    case When::grouped:
+    case MixFor::grouped:
       return grouped;
-    case When::grouped_or_experts:
+    case MixFor::grouped_or_experts:
       return grouped || model.experts.experts >= kFew;
-    case When::eight_experts:
+    case MixFor::eight_experts:
       return model.experts.experts == kEight;
-    case When::other_experts:
+    case MixFor::other_experts:
       return model.experts.experts != kEight;
   }
   return false;

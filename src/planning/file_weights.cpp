@@ -40,14 +40,18 @@ class TensorBytes {
     // A table has its rows as inputs, the output has them as outputs.
     const std::uint64_t row = output && weight.component == Component::head ? weight.inputs : weight.outputs;
     GgmlType type = output ? mix_->output : mix_->embedding;
-    if (output && row % format_of(mix_->base).weights != 0) type = GgmlType::q8_0;
-    return bytes_per_element(whole_blocks(type, row)) * matrix_elements(weight) + bias;
+    if (output && !model_.estimated && row % format_of(mix_->base).weights != 0) type = GgmlType::q8_0;
+    return of_elements(type, row) * matrix_elements(weight) + bias;
   }
   double whole(const Weight& weight) const { return whole_ * static_cast<double>(weight.elements()); }
 
  private:
   static double matrix_elements(const Weight& weight) {
     return static_cast<double>(weight.inputs) * static_cast<double>(weight.outputs);
+  }
+  /// Rows of a guessed shape are as long as no model's are.
+  double of_elements(GgmlType type, std::uint64_t row) const {
+    return bytes_per_element(model_.estimated ? type : whole_blocks(type, row));
   }
   double packed(const Weight& weight, std::uint32_t layer) const {
     const bool experts = weight.component == Component::experts;
@@ -59,7 +63,7 @@ class TensorBytes {
     const bool copied = model_.mxfp4_experts || stored_quantization(model_) == Quantization::mxfp4 ||
                         mix_->kind == Quantization::mxfp4_moe;
     const GgmlType type = experts && copied ? GgmlType::mxfp4 : type_in_mix(*mix_, model_, weight.role, layer);
-    return bytes_per_element(whole_blocks(type, weight.inputs)) * matrix_elements(weight);
+    return of_elements(type, weight.inputs) * matrix_elements(weight);
   }
 
   const ModelShape& model_;
@@ -88,6 +92,7 @@ void add_to_layers(const Weight& weight, const ModelShape& model, const TensorBy
     const double added = copies * bytes.of_layer(weight, layer);
     file.layers[layer] += added;
     if (dense) file.dense[layer] += added;
+    if (weight.component == Component::experts) file.experts[layer] += added;
   }
 }
 
@@ -116,6 +121,7 @@ FileWeights file_weights(const ModelShape& model, const Settings& settings) {
   file.tied = model.tied_embeddings && model.output_head;
   file.layers.resize(std::max(1U, model.layers + model.encoder_layers));
   file.dense.resize(file.layers.size());
+  file.experts.resize(file.layers.size());
   for (const Weight& weight : weights_of(model)) {
     // The last norm is no layer's.
     if (is_in_layers(weight.component) && weight.module != "final_norm")

@@ -72,21 +72,15 @@ const FileMix* find_mix(Quantization quantization);
 /// By its title or what else people call it ("Q4_K", "q4-k-m", "MXFP4_MOE"), letter case ignored; null: none.
 const FileMix* mix_named(std::string_view word);
 
-/// The mix at the end of a name, and whether it is one whose formats were chosen tensor by tensor ("UD-Q4_K_XL").
-struct NamedMix {
-  const FileMix* mix = nullptr;  ///< the nearest one where it is `dynamic`
-  bool dynamic = false;
-};
-NamedMix mix_at_end(std::string_view name);
-
 /// What a file's tensors take, in bytes, by where llama.cpp loads them.
 struct FileWeights {
-  double embedding = 0;        ///< stays with the CPU
-  double output = 0;           ///< the last norm and the output; of tied models a second copy of the embedding
-  std::vector<double> layers;  ///< each, in their order
-  std::vector<double> dense;   ///< of each, matrices that --split-mode row divides: all but experts'
-  double towers = 0;           ///< for images and sound, in a file of their own (mmproj)
-  bool tied = false;           ///< the file has no output of its own
+  double embedding = 0;         ///< stays with the CPU
+  double output = 0;            ///< the last norm and the output; of tied models a second copy of the embedding
+  std::vector<double> layers;   ///< each, in their order
+  std::vector<double> dense;    ///< of each, matrices that --split-mode row divides: all but experts'
+  std::vector<double> experts;  ///< of each, what --n-cpu-moe leaves with the CPU
+  double towers = 0;            ///< for images and sound, in a file of their own (mmproj)
+  bool tied = false;            ///< the file has no output of its own
 
   /// Of the file, without what its header takes.
   double file() const;

@@ -169,7 +169,10 @@ struct LayerSplit {
   Mode mode = Mode::layer;
   std::vector<double> shares;               ///< of each GPU (--tensor-split); empty: alike
   std::optional<std::uint32_t> gpu_layers;  ///< -ngl: the last so many on GPUs, the output one of them; empty: all
-  std::uint32_t tokens = 512;               ///< that are worked on at a time (--ubatch-size)
+  std::uint32_t host_experts = 0;           ///< of the first so many layers, whose experts the CPU keeps (--n-cpu-moe)
+  std::string keys = "f16";                 ///< the KV cache's types, as llama.cpp calls them
+  std::string values = "f16";
+  std::uint32_t tokens = 512;  ///< that are worked on at a time (--ubatch-size)
   bool operator==(const LayerSplit&) const = default;
 };
 

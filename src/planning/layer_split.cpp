@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/planning/layer_split.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "equations.hpp"
+#include "gpuwarden/planning/gguf.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+/// Of each GPU, what all up to it have together, 0 to 1.
+std::vector<double> split_points(const LayerSplit& split, std::size_t gpus) {
+  std::vector<double> points(gpus, 1);
+  for (std::size_t i = 0; i < gpus && !split.shares.empty(); ++i) {
+    points[i] = i < split.shares.size() ? split.shares[i] : 0;
+  }
+  std::partial_sum(points.begin(), points.end(), points.begin());
+  const double sum = points.back();
+  for (double& point : points) point = sum > 0 ? point / sum : 1;
+  return points;
+}
+
+/// A layer's rows of dense matrices go to every GPU by its share, the rest of it stays where the layer is.
+void add_rows(const std::vector<double>& points, double bytes, std::vector<LayerLoad>& gpus) {
+  double before = 0;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    gpus[i].weights += bytes * (points[i] - before);
+    before = points[i];
+  }
+}
+
+/// Of all layers together, for as many tokens as the settings ask for.
+double whole_cache(const ModelFigures& model, Settings settings) {
+  settings.split.reset();
+  settings.parallel = {};
+  const double tokens = 1.0 * settings.sequence * settings.micro_batch * sliding_share(model.shape, settings.sequence);
+  return kv_bytes_per_token(model, settings) * tokens + linear_state_bytes(model.shape) * settings.micro_batch;
+}
+
+}  // namespace
+
+LayerLoads layer_loads(const ModelFigures& model, const Settings& settings) {
+  const LayerSplit split = settings.split.value_or(LayerSplit{});
+  const FileWeights file = file_weights(model.shape, settings);
+  const auto layers = static_cast<std::uint32_t>(file.layers.size());
+  const std::uint32_t slots = layers + 1;  // the output is one
+  const std::uint32_t offloaded = std::min(slots, split.gpu_layers.value_or(slots));
+  const std::uint32_t first = slots - offloaded;
+  LayerLoads loads;
+  loads.gpus.resize(settings.parallel.layer_stages);
+  loads.host.weights = file.embedding;
+  const std::vector<double> points = split_points(split, loads.gpus.size());
+  const bool rows = split.mode == LayerSplit::Mode::row;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    const double place = offloaded > 0 ? (slot - 1.0 * first) / offloaded : 0;
+    const auto gpu = static_cast<std::size_t>(std::ranges::upper_bound(points, place) - points.begin());
+    LayerLoad& load = slot < first ? loads.host : loads.gpus[std::min(gpu, loads.gpus.size() - 1)];
+    if (slot == layers) {
+      load.output = true;
+      // The host has a tied model's embedding already.
+      load.weights += slot < first && file.tied ? file.output - file.embedding : file.output;
+      continue;
+    }
+    ++load.layers;
+    load.cache_share += 1.0 / layers;
+    const double divided = rows && slot >= first ? file.dense[slot] : 0;
+    const double left = slot < split.host_experts && slot >= first ? file.experts[slot] : 0;
+    load.weights += file.layers[slot] - divided - left;
+    loads.host.weights += left;
+    add_rows(points, divided, loads.gpus);
+  }
+  // The first GPU computes what images and sound become.
+  (offloaded > 0 ? loads.gpus.front() : loads.host).weights += file.towers;
+  const double cache = whole_cache(model, settings);
+  for (LayerLoad& load : loads.gpus) load.cache = cache * load.cache_share;
+  loads.host.cache = cache * loads.host.cache_share;
+  return loads;
+}
+
+LayerLoad heaviest_load(const ModelFigures& model, const Settings& settings) {
+  const LayerLoads loads = layer_loads(model, settings);
+  return *std::ranges::max_element(loads.gpus, {}, [](const LayerLoad& load) { return load.weights + load.cache; });
+}
+
+double compute_buffer(const ModelShape& model, const Settings& settings) {
+  constexpr double kBytes = 4;
+  const double tokens = settings.split.value_or(LayerSplit{}).tokens;
+  const ExpertShape& experts = model.experts;
+  const double mlp = std::max<double>(model.intermediate, 1.0 * experts.intermediate * experts.experts_per_token);
+  const double width = std::max<double>(1.0 * model.vocab + model.hidden, 2 * mlp + 2.0 * model.hidden);
+  if (settings.attention == Attention::flash) return kBytes * width * tokens;
+  const double keys = 1.0 * settings.sequence * settings.micro_batch;
+  // One head's worth of it more is the mask; the layer's inputs are alive beside it.
+  const double products = keys * (model.heads + 1) + 4.0 * model.hidden;
+  return kBytes * std::max(width, products) * tokens;
+}
+
+}  // namespace gpuwarden::planning
