@@ -48,7 +48,7 @@ struct LayoutShares {
 LayoutShares layout_shares(const ModelShape& model, Quantization quantization) {
   // llama.cpp's buffers hold tensors as their file does, whose mix may be known by its nearest alone (llama_words.cpp).
   if (find_mix(quantization) != nullptr)
-    return model.dynamic_mix.empty() ? LayoutShares{0.995, 1.01} : LayoutShares{0.93, 1.05};
+    return model.dynamic_mix.empty() ? LayoutShares{0.995, 1.01} : LayoutShares{0.93, 1.12};
   switch (quantization) {
     case Quantization::none:
       return {0.998, 1.02};

@@ -17,8 +17,8 @@ std::uint32_t usual_window(const ModelShape& model, Engine engine) {
 }
 
 std::uint32_t usual_context(Bytes memory) {
-  if (memory < Bytes(24ULL << 30U)) return 4096;
-  return memory < Bytes(48ULL << 30U) ? 32'768 : 262'144;
+  if (memory < Bytes(23ULL << 30U)) return 4096;
+  return memory < Bytes(47ULL << 30U) ? 32'768 : 262'144;
 }
 
 /// Source: vllm/engine/arg_utils.py, EngineArgs.get_batch_defaults, for `vllm serve`: GPUs of 70 GiB and more work on

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
@@ -51,46 +52,50 @@ void strip_besides(std::string& text) {
   }
 }
 
-/// The longest title at the end, since "Q4_K_M" ends nothing that "Q3_K_XL" does not.
+/// A width that ends a name.
+struct WidthAtEnd {
+  std::size_t letters = 0;  ///< 0: none does
+  const FileMix* mix = nullptr;
+};
+
+/// The longest: "Q4_K_M", not another's "M". "F16" and "mxfp4" are checkpoints' words, too.
+WidthAtEnd width_at_end(std::string_view lower, bool file) {
+  constexpr auto kShort = std::to_array<std::string_view>({"q3_k", "q4_k", "q5_k"});
+  WidthAtEnd width;
+  const auto take = [&](std::string_view word, const FileMix* mix) {
+    if (word.size() > width.letters && ends_in_word(lower, word)) width = {word.size(), mix};
+  };
+  for (const FileMix& mix : file_mixes()) {
+    if (file || mix.kind != Quantization::mxfp4_moe) take(to_lower(mix.title), &mix);
+  }
+  for (const std::string_view word : kShort) take(word, mix_named(word));
+  for (const std::string_view word : kWholeTitles) {
+    if (file) take(word, nullptr);
+  }
+  return width;
+}
+
+/// A title of unsloth's alone; "Q3_K_XL" is bartowski's without its mark.
+const DynamicTitle* dynamic_at_end(std::string_view lower, const WidthAtEnd& width) {
+  const auto* const found = std::ranges::find_if(kDynamicTitles, [&](const DynamicTitle& row) {
+    return ends_in_word(lower, "ud-" + std::string(row.title)) ||
+           (width.letters == 0 && ends_in_word(lower, row.title));
+  });
+  return found == std::end(kDynamicTitles) ? nullptr : found;
+}
+
 void take_width(std::string& text, GgufName& name, bool file) {
   const std::string lower = to_lower(text);
-  std::string_view title;
-  const auto longer = [&](std::string_view word) { return word.size() > title.size() && ends_in_word(lower, word); };
-  const bool marked = [&] {
-    return std::ranges::any_of(kDynamicTitles, [&](const DynamicTitle& row) { return ends_in_word(lower, row.title); });
-  }();
-  for (const FileMix& mix : file_mixes()) {
-    const std::string own = to_lower(mix.title);
-    // "mxfp4" is a checkpoint's word, too.
-    if ((own == "mxfp4" && !file) || !longer(own)) continue;
-    title = mix.title;
-    name.mix = &mix;
-  }
-  for (const std::string_view word : {"q3_k", "q4_k", "q5_k"}) {
-    if (!longer(word)) continue;
-    title = word;
-    name.mix = mix_named(word);
-  }
-  for (const std::string_view word : kWholeTitles) {
-    if (!file || !longer(word)) continue;
-    title = word;
-    name.mix = nullptr;
-    name.whole = true;
-  }
-  std::size_t letters = title.size();
-  const DynamicTitle* dynamic = nullptr;
-  for (const DynamicTitle& row : kDynamicTitles) {
-    const std::string with_mark = "ud-" + std::string(row.title);
-    if (ends_in_word(lower, with_mark) || (marked && letters == 0 && ends_in_word(lower, row.title))) dynamic = &row;
-  }
-  if (dynamic != nullptr) {
-    name.mix = find_mix(dynamic->nearest);
-    letters = dynamic->title.size();
-  }
-  const bool ud = letters > 0 && ends_in_word(lower.substr(0, lower.size() - letters), "ud-");
-  if (ud) letters += std::string_view("ud-").size();
-  if (ud || dynamic != nullptr) name.dynamic = text.substr(text.size() - letters);
-  if (letters > 0) cut(text, letters);
+  WidthAtEnd width = width_at_end(lower, file);
+  const DynamicTitle* const dynamic = dynamic_at_end(lower, width);
+  if (dynamic != nullptr) width = {dynamic->title.size(), find_mix(dynamic->nearest)};
+  if (width.letters == 0) return;
+  const bool marked = ends_in_word(lower.substr(0, lower.size() - width.letters), "ud-");
+  if (marked) width.letters += std::string_view("ud-").size();
+  if (marked || dynamic != nullptr) name.dynamic = text.substr(text.size() - width.letters);
+  name.mix = width.mix;
+  name.whole = width.mix == nullptr;
+  cut(text, width.letters);
 }
 
 /// "-00001-of-00003" of a file in parts.

@@ -31,6 +31,14 @@ void add_rows(const std::vector<double>& points, double bytes, std::vector<Layer
   }
 }
 
+/// Whether llama.cpp has the GPUs work on four batches in turn, which it does where all layers are on several GPUs.
+/// Source: llama.cpp src/llama-context.cpp (pipeline_parallel).
+bool pipelined(const Settings& settings) {
+  const LayerSplit split = settings.split.value_or(LayerSplit{});
+  return settings.parallel.layer_stages > 1 && split.mode == LayerSplit::Mode::layer && !split.gpu_layers &&
+         split.host_experts == 0;
+}
+
 /// Of all layers together, for as many tokens as the settings ask for.
 double whole_cache(const ModelFigures& model, Settings settings) {
   settings.split.reset();
@@ -86,15 +94,18 @@ LayerLoad heaviest_load(const ModelFigures& model, const Settings& settings) {
 
 double compute_buffer(const ModelShape& model, const Settings& settings) {
   constexpr double kBytes = 4;
+  constexpr double kHalf = 0.5;  // of these: flash attention's mask is in 16 bit
   const double tokens = settings.split.value_or(LayerSplit{}).tokens;
   const ExpertShape& experts = model.experts;
+  const bool flash = settings.attention == Attention::flash;
   const double mlp = std::max<double>(model.intermediate, 1.0 * experts.intermediate * experts.experts_per_token);
+  const double mask = 1.0 * settings.sequence * settings.micro_batch * (flash ? kHalf : 1);
+  const double products = flash ? 0 : mask * model.heads;
+  const double layer_inputs = 4.0 * model.hidden;
   const double width = std::max<double>(1.0 * model.vocab + model.hidden, 2 * mlp + 2.0 * model.hidden);
-  if (settings.attention == Attention::flash) return kBytes * width * tokens;
-  const double keys = 1.0 * settings.sequence * settings.micro_batch;
-  // One head's worth of it more is the mask; the layer's inputs are alive beside it.
-  const double products = keys * (model.heads + 1) + 4.0 * model.hidden;
-  return kBytes * std::max(width, products) * tokens;
+  if (!pipelined(settings)) return kBytes * tokens * std::max(width, products + mask + layer_inputs);
+  constexpr double kCopies = 4;
+  return kBytes * tokens * (std::max(width, products + layer_inputs) + kCopies * (mask + model.hidden));
 }
 
 }  // namespace gpuwarden::planning

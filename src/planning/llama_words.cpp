@@ -214,7 +214,7 @@ void note_gguf(const Words& words, Workload& work) {
   if (!model.dynamic_mix.empty() && !named)
     work.notes.push_back(fmt::format(
         "{} is not known exactly: its formats were chosen tensor by tensor. {}, the nearest mix, is planned; "
-        "of such files one was 5% smaller, another 2% larger (MiniMax-M2.1's and Qwen3-4B's UD-Q4_K_XL)",
+        "such files of DeepSeek-R1, MiniMax-M2.1 and Qwen3-4B are from 7% smaller to 12% larger",
         model.dynamic_mix, to_string(settings.quantization)));
   if (settings.split && work.max_requests > 1 && words.has("sequence"))
     work.notes.push_back(fmt::format("{} requests at a time share the cache of {} tokens: {} each", work.max_requests,

@@ -64,13 +64,20 @@ TEST_F(PlanLlama, LayersThatStayWithTheCpuAreCountedThere) {
 }
 
 TEST_F(PlanLlama, OllamasTagsAreItsFilesAndItsContext) {
-  const auto answer = plan({"ollama", "run", "llama3.1:70b-instruct-q4_K_M", "--gpus", "a6000"});
+  const auto answer = plan({"ollama", "run", "llama3.1:70b-instruct-q4_K_M", "--gpus", "l40s"});
   EXPECT_EQ(answer["serving"]["engine"], "ollama");
   EXPECT_EQ(answer["serving"]["length"], "usual");
   EXPECT_EQ(answer["serving"]["layers"]["options"], "OLLAMA_CONTEXT_LENGTH=32768");
   EXPECT_EQ(answer["recommended"].is_null() ? "Q4_K_M" : answer["recommended"]["settings"]["quantization"], "Q4_K_M");
+  EXPECT_EQ(plan({"qwen3:8b", "--gpus", "rtx4090"})["serving"]["layers"]["options"], "OLLAMA_CONTEXT_LENGTH=32768");
   EXPECT_EQ(plan({"qwen3:8b", "--gpus", "rtx4060"})["serving"]["layers"]["options"], "OLLAMA_CONTEXT_LENGTH=4096");
   EXPECT_EQ(plan({"ollama", "run", "qwen3:8b", "--gpus", "rtx4060"}), plan({"qwen3:8b", "--gpus", "rtx4060"}));
+}
+
+TEST_F(PlanLlama, ItsNewerProgramIsTheSame) {
+  const auto server = plan({"llama-server", "-hf", "Qwen/Qwen3-8B-GGUF:Q8_0", "-c", "4096", "--gpus", "rtx4090"});
+  EXPECT_EQ(plan({"llama", "serve", "-hf", "Qwen/Qwen3-8B-GGUF:Q8_0", "-c", "4096", "--gpus", "rtx4090"}), server);
+  EXPECT_EQ(plan({"llama", "cli", "-hf", "Qwen/Qwen3-8B-GGUF:Q8_0", "-c", "4096", "--gpus", "rtx4090"}), server);
 }
 
 TEST_F(PlanLlama, AnotherEnginesLineKeepsItsEngine) {

@@ -90,5 +90,25 @@ TEST(GgufSizes, OfFilesThatWereLookedAtAreMet) {
   EXPECT_LE(errors.worst, 0.02);
 }
 
+TEST(GgufSizes, OfMixesThatNoRuleGivesAreWithinWhatIsSaidOfThem) {
+  const auto text = read_file(gpuwarden::testing::source_folder() / "tests/corpus/planner/gguf_dynamic_sizes.csv");
+  ASSERT_TRUE(text);
+  std::size_t rows = 0;
+  for (const std::string_view line : split(*text, '\n')) {
+    const auto parts = split(line, ',');
+    if (parts.size() != 4 || parts[0] == "name") continue;
+    ++rows;
+    const auto model = find_model(parts[0]);
+    ASSERT_TRUE(model) << parts[0] << ": " << model.error().message;
+    const FileMix* const mix = mix_named(model->quantization.value_or(""));
+    ASSERT_NE(mix, nullptr) << parts[0];
+    const Settings settings{.task = Task::serving, .precision = Precision::bf16, .quantization = mix->kind};
+    const double ratio = *parse_number(parts[1]) * unit_of(parts[2]) / file_weights(*model, settings).file();
+    EXPECT_GE(ratio, 0.925) << parts[0];
+    EXPECT_LE(ratio, 1.125) << parts[0];
+  }
+  EXPECT_EQ(rows, 5U);
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning

@@ -129,6 +129,12 @@ TEST(ComputeBuffer, IsWhatLlamaCppsLogsSay) {
   // Llama 3.1 8B by ollama, of December 2025: n_ctx = 8192, n_ubatch = 512, flash_attn = 0.
   EXPECT_NEAR(buffer("llama-3.1-8b", {.sequence = 8192, .attention = Attention::eager}), 560.00, 0.01);
   EXPECT_NEAR(buffer("llama-3-8b", {.split = LayerSplit{.tokens = 2048}}), 4 * 258.50, 0.01);
+  // Command-R over two GPUs, n_ctx = 4096, "pipeline parallelism enabled (n_copies=4)" (ggml-org/llama.cpp#6122).
+  Settings two{.sequence = 4096, .attention = Attention::eager, .split = LayerSplit{}};
+  two.parallel.layer_stages = 2;
+  EXPECT_NEAR(buffer("c4ai-command-r-v01", two), 672.01, 0.02);
+  two.split->gpu_layers = 40;
+  EXPECT_LT(buffer("c4ai-command-r-v01", two), 600) << "not where the host has layers";
 }
 
 TEST(ServingPool, RefusesAnImpossibleUtilization) {

@@ -23,14 +23,17 @@ constexpr auto kPrograms = std::to_array<std::string_view>(
      "llama-cli", "llama",  "ollama", "trtllm-serve", "docker",     "podman",   "nerdctl"});
 constexpr auto kContainers = std::to_array<std::string_view>({"docker", "podman", "nerdctl"});
 /// Those whose every line serves.
-constexpr auto kServers = std::to_array<std::string_view>({"llama-server", "llama-cli", "ollama", "trtllm-serve"});
+constexpr auto kServers =
+    std::to_array<std::string_view>({"llama-server", "llama-cli", "llama", "ollama", "trtllm-serve"});
 /// What a program, or the beginning of a module's name, is of the engines besides vLLM.
 struct OfEngine {
   std::string_view program;
   std::string_view engine;
 };
-constexpr OfEngine kOfEngines[] = {{"sglang", "sglang"}, {"llama-server", "llama.cpp"},    {"llama-cli", "llama.cpp"},
-                                   {"ollama", "ollama"}, {"trtllm-serve", "tensorrt-llm"}, {"vllm", "vllm"}};
+constexpr OfEngine kOfEngines[] = {
+    {"sglang", "sglang"},   {"llama-server", "llama.cpp"}, {"llama-cli", "llama.cpp"},
+    {"llama", "llama.cpp"}, {"ollama", "ollama"},          {"trtllm-serve", "tensorrt-llm"},
+    {"vllm", "vllm"}};
 /// An image of an engine, by a part of its name, and what it starts.
 struct Image {
   std::string_view part;
@@ -44,7 +47,8 @@ constexpr Image kImages[] = {{"vllm-openai", "vllm", "serve"},
                              {"lmsysorg/sglang", {}},
                              {"nvcr.io/nvidia/", {}}};
 /// What follows a program's name.
-constexpr auto kActions = std::to_array<std::string_view>({"serve", "launch", "run", "pull", "sft", "launch_server"});
+constexpr auto kActions =
+    std::to_array<std::string_view>({"serve", "launch", "run", "pull", "cli", "sft", "launch_server"});
 
 /// "CUDA_VISIBLE_DEVICES=0" before a command.
 bool is_assignment(std::string_view word) {

@@ -35,8 +35,9 @@ LayerLoad heaviest_load(const ModelFigures& model, const Settings& settings);
 /// What llama.cpp computes in on each GPU, where it works on so many tokens at a time: all tokens' logits and a hidden
 /// state in fp32, or what a layer's MLP holds; without flash attention all heads' products with every key, too.
 /// 258.50 MiB of Llama 3 8B and 398.38 MiB of gpt-oss-20b with 512 tokens ("compute buffer size" in its logs). Of
-/// several GPUs each has it, since each computes whole layers (ikawrakow/ik_llama.cpp#235); copies of what is handed
-/// from one to the next (n_copies=4) are left out.
+/// several GPUs each has it, since each computes whole layers (ikawrakow/ik_llama.cpp#235), and beside it four copies
+/// of the mask and of what is handed on (ggml's GGML_SCHED_MAX_COPIES): 672.01 MiB of Command-R over two GPUs
+/// (ggml-org/llama.cpp#6122), 4 GiB a GPU with a million tokens (unslothai/unsloth#7637).
 double compute_buffer(const ModelShape& model, const Settings& settings);
 
 }  // namespace gpuwarden::planning
