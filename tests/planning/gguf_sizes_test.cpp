@@ -90,6 +90,13 @@ TEST(GgufSizes, OfFilesThatWereLookedAtAreMet) {
   EXPECT_LE(errors.worst, 0.02);
 }
 
+TEST(GgufSizes, OfFilesThatWereNotLookedAtAreMet) {
+  const Errors errors = errors_of(false);
+  EXPECT_EQ(errors.rows, 42);
+  EXPECT_LE(errors.median, 0.002);
+  EXPECT_LE(errors.worst, 0.02);
+}
+
 TEST(GgufSizes, OfMixesThatNoRuleGivesAreWithinWhatIsSaidOfThem) {
   const auto text = read_file(gpuwarden::testing::source_folder() / "tests/corpus/planner/gguf_dynamic_sizes.csv");
   ASSERT_TRUE(text);
