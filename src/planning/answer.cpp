@@ -364,7 +364,7 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node) {
   if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
-  if (work.length == Length::fitted) {
+  if (work.length == Length::fitted || work.length == Length::usual) {
     Workload fitted = with_engines_length(figures, work, gpus, gpus_per_node);
     fitted.length = Length::given;
     return best_strategy(figures, fitted, gpus, gpus_per_node);

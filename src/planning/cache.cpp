@@ -145,6 +145,8 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   const double token = kv_bytes_per_token(model, settings) * sliding_share(model.shape, settings.sequence) +
                        (whole > 0 ? state / whole : 0);
   const auto tokens_in = [&](double cache) {
+    // A cache that rests on the host is no matter of this GPU.
+    if (token <= 0 && settings.split) return static_cast<std::uint64_t>(whole);
     const double blocks = token > 0 ? std::floor(cache / (token * budget.block_tokens)) : 0;
     return static_cast<std::uint64_t>(blocks) * budget.block_tokens;
   };

@@ -166,21 +166,53 @@ std::optional<Candidate> holds_a_sequence(const ModelFigures& model, const Searc
 
 /// With so many layers on GPUs, the others on the host.
 SearchRequest with_layers(SearchRequest request, std::uint32_t layers) {
-  if (request.settings.split) request.settings.split->gpu_layers = layers;
+  request.settings.split->gpu_layers = layers;
   return request;
 }
 
-/// The most layers on GPUs beside which a request fits; 0: none, or the engine keeps all there.
-std::uint32_t most_layers(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget) {
-  if (!request.settings.split) return 0;
-  std::size_t searched = 0;
-  std::uint32_t held = 0;
-  std::uint32_t missed = model.shape.layers + model.shape.encoder_layers + 1;
-  while (missed - held > 1) {
-    const std::uint32_t middle = held + (missed - held) / 2;
-    (holds_a_sequence(model, with_layers(request, middle), budget, searched) ? held : missed) = middle;
+/// With all layers on GPUs, but for the experts of the first so many.
+SearchRequest with_host_experts(SearchRequest request, std::uint32_t layers) {
+  request.settings.split->host_experts = layers;
+  return request;
+}
+
+/// The fewest of `most` for which it holds, where it holds for more if it holds for some; none: not even for all.
+template <class Holds>
+std::optional<std::uint32_t> fewest_of(std::uint32_t most, Holds holds) {
+  if (!holds(most)) return {};
+  std::uint32_t held = most;
+  std::uint32_t missed = 0;
+  while (held - missed > 1) {
+    const std::uint32_t middle = missed + (held - missed) / 2;
+    (holds(middle) ? held : missed) = middle;
   }
   return held;
+}
+
+/// What llama.cpp can leave to the CPU so that a request fits: experts, else whole layers.
+void leave_to_the_cpu(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
+                      std::vector<Change>& changes) {
+  if (!request.settings.split) return;
+  std::size_t searched = 0;
+  const auto held = [&](const SearchRequest& changed) {
+    return holds_a_sequence(model, changed, budget, searched).has_value();
+  };
+  const auto add = [&](const SearchRequest& changed, std::string what) {
+    if (auto best = holds_a_sequence(model, changed, budget, searched))
+      changes.push_back({std::move(what), std::move(*best)});
+  };
+  const std::uint32_t layers = model.shape.layers + model.shape.encoder_layers;
+  if (model.shape.experts.experts > 0) {
+    const auto experts = fewest_of(layers, [&](std::uint32_t n) { return held(with_host_experts(request, n)); });
+    if (experts)
+      add(with_host_experts(request, *experts),
+          fmt::format("leave experts of the first layers to the CPU, which is slow (--n-cpu-moe {})", *experts));
+  }
+  const auto on_host = fewest_of(layers, [&](std::uint32_t n) { return held(with_layers(request, layers + 1 - n)); });
+  if (on_host)
+    add(with_layers(request, layers + 1 - *on_host),
+        fmt::format("leave the first layers to the CPU, which is slow (-ngl {}; ollama: num_gpu)",
+                    layers + 1 - *on_host));
 }
 
 SearchRequest with_length(SearchRequest request, std::uint32_t tokens) {
@@ -228,9 +260,7 @@ std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest&
     words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
     if (words != step.what) attempt(all, with_all, words);
   }
-  if (const std::uint32_t layers = most_layers(model, request, budget); layers > 0)
-    attempt(with_layers(request, layers), budget,
-            fmt::format("leave the first layers to the CPU, which is slow (-ngl {})", layers));
+  leave_to_the_cpu(model, request, budget, changes);
   if (longest >= kShortestSequence)
     attempt(with_length(request, longest), budget, fmt::format("take requests of {} tokens at most", longest));
   if (smallest && *smallest != request.gpus) {

@@ -185,7 +185,7 @@ std::vector<Candidate> layer_split(const ModelFigures& model, const SearchReques
   candidate.settings = request.settings;
   candidate.settings.parallel = {.layer_stages = request.gpus};
   candidate.name = request.gpus == 1 ? "one GPU"
-                                     : fmt::format("{} split over {} GPUs",
+                                     : fmt::format("{} split over {}",
                                                    split.mode == LayerSplit::Mode::row ? "row" : "layer", request.gpus);
   if (request.micro_batch > 0) candidate.settings.micro_batch = request.micro_batch;
   return {std::move(candidate)};

@@ -32,7 +32,7 @@ TEST_F(PlanLlama, APastedLineSaysWhichGpuHoldsWhichLayers) {
                                          "layer",        "--mmproj", "mmproj.gguf",
                                          "--gpus",       "2xa6000"};
   const auto answer = plan(line);
-  EXPECT_EQ(answer["recommended"]["name"], "layer split over 2 GPUs");
+  EXPECT_EQ(answer["recommended"]["name"], "layer split over 2");
   EXPECT_EQ(answer["recommended"]["settings"]["quantization"], "Q4_K_M");
   EXPECT_EQ(answer["recommended"]["settings"]["tensor_parallel"], 1);
   const auto& layers = answer["serving"]["layers"];
@@ -49,6 +49,13 @@ TEST_F(PlanLlama, APastedLineSaysWhichGpuHoldsWhichLayers) {
   EXPECT_THAT(shown, AllOf(HasSubstr("GPU 0                  61 layers, 0 to 60: weights"),
                            HasSubstr("GPU 1                  19 layers, 61 to 79, and the output: weights"),
                            HasSubstr("host                   the input's embedding: weights"), Not(HasSubstr("TP"))));
+}
+
+TEST_F(PlanLlama, WhatNeedsNoMemoryOfTheGpuIsLeftOut) {
+  const std::vector<std::string> line = {"llama-server", "-m", "phi-4-Q4_K_M.gguf", "-c", "8192", "--gpus", "rtx3060"};
+  std::vector<std::string> longer = line;
+  longer.insert(longer.end(), {"-t", "8", "--port", "8080", "--jinja", "-cb", "-mg", "0", "-p", "hello"});
+  EXPECT_EQ(plan(longer), plan(line));
 }
 
 TEST_F(PlanLlama, LayersThatStayWithTheCpuAreCountedThere) {

@@ -122,13 +122,42 @@ TEST(LayerSplit, APlanTellsWhatTheGpuThatHoldsTheMostNeeds) {
   const auto plan = answer(request);
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(plan->loads);
-  EXPECT_EQ(plan->best().name, "layer split over 2 GPUs");
+  EXPECT_EQ(plan->best().name, "layer split over 2");
   EXPECT_EQ(plan->best().estimate.peak_moment().at(Use::weights), plan->loads->gpus[0].weights);
   EXPECT_EQ(plan->best().estimate.communication, 0) << "no NCCL";
   EXPECT_EQ(plan->best().estimate.host, plan->loads->host.weights);
   EXPECT_EQ(plan->engine_options, "-ngl all -c 8192 --split-mode layer --tensor-split 3,1 -fa on");
   request.gpus = *gpus_named("a6000");
   EXPECT_FALSE(answer(request)) << "one GPU for two shares";
+}
+
+TEST(LayerSplit, TheBestStrategyHasTheLengthThatOllamaTakes) {
+  Workload work;
+  work.model = *find_model("qwen3:8b");
+  work.settings = split_over(1, Quantization::q4_k_m);
+  work.settings.sequence = 40'960;
+  work.engine = Engine::ollama;
+  work.length = Length::usual;
+  work.serving_utilization = 1;
+  const auto small = best_strategy(figures_of(work.model), work, *gpus_named("rtx4060"), 8);
+  ASSERT_TRUE(small);
+  EXPECT_EQ(small->settings.sequence, 4096U);
+  EXPECT_EQ(best_strategy(figures_of(work.model), work, *gpus_named("rtx4090"), 8)->settings.sequence, 32'768U);
+  EXPECT_EQ(best_strategy(figures_of(work.model), work, *gpus_named("2xrtx4090"), 8)->settings.sequence, 40'960U);
+}
+
+TEST(LayerSplit, AModelOnTheHostAloneNeedsLittleOfTheGpu) {
+  PlanRequest request;
+  request.work.model = *find_model("Llama-3.1-70B-Instruct-Q4_K_M.gguf");
+  request.work.settings = split_over(1, Quantization::q4_k_m, {.gpu_layers = 0});
+  request.work.engine = Engine::llama_cpp;
+  request.work.serving_utilization = 1;
+  request.gpus = *gpus_named("rtx3060");
+  const auto plan = answer(request);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_TRUE(plan->fits) << plan->search.reason;
+  EXPECT_LT(plan->best().estimate.expected(), 2e9);
+  EXPECT_GT(plan->best().estimate.host, 42e9);
 }
 
 TEST(LayerSplit, WhereNothingFitsTheCpuMayKeepTheFirstLayers) {
@@ -146,6 +175,19 @@ TEST(LayerSplit, WhereNothingFitsTheCpuMayKeepTheFirstLayers) {
   const Change& first = plan->search.changes.front();
   EXPECT_THAT(first.what, ::testing::HasSubstr("-ngl 44"));
   EXPECT_GT(first.candidate.estimate.host, 15e9);
+  // Of a model with experts these go first.
+  request.work.model = *find_model("gpt-oss-120b-mxfp4.gguf");
+  request.work.settings.quantization = Quantization::mxfp4_moe;
+  const auto experts = answer(request);
+  ASSERT_TRUE(experts && !experts->fits && !experts->search.changes.empty());
+  const Change& least = experts->search.changes.front();
+  const std::uint32_t layers = least.candidate.settings.split->host_experts;
+  EXPECT_THAT(least.what, ::testing::EndsWith("(--n-cpu-moe " + std::to_string(layers) + ")"));
+  EXPECT_GT(layers, 15U);
+  request.work.settings.split->host_experts = layers;
+  EXPECT_TRUE(answer(request)->fits);
+  request.work.settings.split->host_experts = layers - 1;
+  EXPECT_FALSE(answer(request)->fits);
 }
 
 }  // namespace

@@ -233,6 +233,8 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
       script_gone = true;
     } else if (names_model_of_llama_cpp(word)) {
       result.emplace_back("--model");
+    } else if (word == "-np" || word == "--parallel") {
+      result.emplace_back("--max-requests");
     } else if (is_flash_option(word) && is_flash_value(behind)) {
       if (behind == "off" || behind == "0") result.insert(result.end(), {"--attention", "eager"});
       ++i;
