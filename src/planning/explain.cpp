@@ -94,8 +94,11 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
     }
     case Use::working_set:
       if (settings.split)
-        return fmt::format("4 B x {} tokens at a time (-ub) x the widest of what a layer or the output computes",
-                           settings.split->tokens);
+        return fmt::format(
+            "4 B x {} tokens at a time (-ub) x the widest of what a layer or the output computes{}{}",
+            settings.split->tokens,
+            settings.attention == Attention::flash ? "" : ", products of all heads with every key among it",
+            settings.parallel.layer_stages > 1 ? "; of several GPUs, four of the mask and of what is handed on" : "");
       // What 4-bit kernels hold of a prompt: the only thing at work that is told of inference.
       if (!settings.trains())
         return fmt::format("4 B x {:.0f} hidden x {} prompt tokens x {} requests", w.hidden, settings.prompt,
@@ -128,6 +131,7 @@ std::string formula_of(const ModelFigures& model, const Settings& settings, Use 
       if (gathers_stage(settings)) return "embedding or head, and all layers of the stage, gathered for the whole step";
       return "embedding and head, and the layer at work, gathered in the type of computing";
     case Use::buffers:
+      if (settings.split) return "19 MB of kernels' workspaces, twice";
       return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix, "
              "a "
              "pipeline's activations and gradients between stages";
@@ -157,7 +161,7 @@ namespace {
 std::string_view source_of(Use use, const Settings& settings) {
   if (settings.split && use == Use::working_set) return "llama.cpp's logs, \"compute buffer size\"";
   if (use == Use::weights && find_mix(settings.quantization) != nullptr)
-    return "llama.cpp: ggml/src/ggml-common.h (blocks), src/llama-quant.cpp (which tensor has which), held against 84 "
+    return "llama.cpp: ggml/src/ggml-common.h (blocks), src/llama-quant.cpp (which tensor has which), held against 83 "
            "published files";
   const WeightFormat* const format = use == Use::weights ? find_format(settings.quantization) : nullptr;
   return format != nullptr ? format->source : kSources[static_cast<std::size_t>(use)];

@@ -87,6 +87,12 @@ TEST_F(PlanLlama, ItsNewerProgramIsTheSame) {
   EXPECT_EQ(plan({"llama", "cli", "-hf", "Qwen/Qwen3-8B-GGUF:Q8_0", "-c", "4096", "--gpus", "rtx4090"}), server);
 }
 
+TEST_F(PlanLlama, AFileOfARepositorySaysMoreThanTheRepository) {
+  EXPECT_EQ(plan({"llama-server", "--hf-repo", "bartowski/Llama-3.2-1B-Instruct-GGUF", "--hf-file",
+                  "Llama-3.2-1B-Instruct-Q8_0.gguf", "-c", "4096", "--gpus", "rtx3060"}),
+            plan({"llama-server", "-m", "Llama-3.2-1B-Instruct-Q8_0.gguf", "-c", "4096", "--gpus", "rtx3060"}));
+}
+
 TEST_F(PlanLlama, AnotherEnginesLineKeepsItsEngine) {
   const auto answer = plan({"vllm", "serve", "Qwen3-8B-Q4_K_M.gguf", "--max-model-len", "8192", "--gpus", "rtx4090"});
   EXPECT_EQ(answer["serving"]["engine"], "vllm");

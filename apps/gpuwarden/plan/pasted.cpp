@@ -119,9 +119,10 @@ bool names_task(const std::string& word) { return word == "--task" || word.start
 
 bool names_engine(const std::string& word) { return word == "--engine" || word.starts_with("--engine="); }
 
-bool names_model_of_llama_cpp(std::string_view word) {
-  return word == "-m" || word == "-hf" || word == "-hfr" || word == "--hf-repo";
-}
+/// llama.cpp's repositories, and the file in one, whose name says more.
+bool names_repository(std::string_view word) { return word == "-hf" || word == "-hfr" || word == "--hf-repo"; }
+bool names_file_of_repository(std::string_view word) { return word == "-hff" || word == "--hf-file"; }
+bool names_model_of_llama_cpp(std::string_view word) { return word == "-m" || names_repository(word); }
 
 /// llama.cpp's -fa, with on, off or auto behind it since August 2025.
 bool is_flash_option(std::string_view word) { return word == "-fa" || word == "--flash-attn"; }
@@ -221,6 +222,7 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
   const Head head = head_of(words);
   std::vector<std::string> result;
   bool script_gone = !head.program;
+  const bool names_file = std::ranges::any_of(words, names_file_of_repository);
   for (std::size_t i = head.words; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "--") {
@@ -231,7 +233,9 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
     const bool checkpointing = word == "--gradient_checkpointing" || word == "--gradient-checkpointing";
     if (!script_gone && is_script(word)) {
       script_gone = true;
-    } else if (names_model_of_llama_cpp(word)) {
+    } else if (names_file && names_repository(word)) {
+      ++i;
+    } else if (names_model_of_llama_cpp(word) || names_file_of_repository(word)) {
       result.emplace_back("--model");
     } else if (word == "-np" || word == "--parallel") {
       result.emplace_back("--max-requests");
