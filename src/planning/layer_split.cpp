@@ -22,11 +22,37 @@ std::vector<double> split_points(const LayerSplit& split, std::size_t gpus) {
   return points;
 }
 
-/// A layer's rows of dense matrices go to every GPU by its share, the rest of it stays where the layer is.
-void add_rows(const std::vector<double>& points, double bytes, std::vector<LayerLoad>& gpus) {
+/// The GPU on which a place from 0 to 1 along the layers is.
+std::size_t gpu_at(const std::vector<double>& points, double place) {
+  const auto gpu = static_cast<std::size_t>(std::ranges::upper_bound(points, place) - points.begin());
+  return std::min(gpu, points.size() - 1);
+}
+
+void add_output(double bytes, LayerLoad& load) {
+  load.output = true;
+  load.weights += bytes;
+}
+
+void add_layer(const FileWeights& file, std::uint32_t layer, LayerLoad& load) {
+  ++load.layers;
+  load.cache_share += 1.0 / static_cast<double>(file.layers.size());
+  load.weights += file.layers[layer];
+}
+
+/// A layer's rows of dense matrices go to every GPU by its share, experts to the host where it is to have them; the
+/// rest stays where the layer is.
+void add_layer_on_gpus(const FileWeights& file, std::uint32_t layer, const LayerSplit& split,
+                       const std::vector<double>& points, LayerLoad& load, LayerLoads& loads) {
+  add_layer(file, layer, load);
+  if (layer < split.host_experts) {
+    load.weights -= file.experts[layer];
+    loads.host.weights += file.experts[layer];
+  }
+  if (split.mode != LayerSplit::Mode::row) return;
+  load.weights -= file.dense[layer];
   double before = 0;
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
-    gpus[i].weights += bytes * (points[i] - before);
+  for (std::size_t i = 0; i < loads.gpus.size(); ++i) {
+    loads.gpus[i].weights += file.dense[layer] * (points[i] - before);
     before = points[i];
   }
 }
@@ -60,25 +86,16 @@ LayerLoads layer_loads(const ModelFigures& model, const Settings& settings) {
   loads.gpus.resize(settings.parallel.layer_stages);
   loads.host.weights = file.embedding;
   const std::vector<double> points = split_points(split, loads.gpus.size());
-  const bool rows = split.mode == LayerSplit::Mode::row;
-  for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    const double place = offloaded > 0 ? (slot - 1.0 * first) / offloaded : 0;
-    const auto gpu = static_cast<std::size_t>(std::ranges::upper_bound(points, place) - points.begin());
-    LayerLoad& load = slot < first ? loads.host : loads.gpus[std::min(gpu, loads.gpus.size() - 1)];
-    if (slot == layers) {
-      load.output = true;
-      // The host has a tied model's embedding already.
-      load.weights += slot < first && file.tied ? file.output - file.embedding : file.output;
-      continue;
-    }
-    ++load.layers;
-    load.cache_share += 1.0 / layers;
-    const double divided = rows && slot >= first ? file.dense[slot] : 0;
-    const double left = slot < split.host_experts && slot >= first ? file.experts[slot] : 0;
-    load.weights += file.layers[slot] - divided - left;
-    loads.host.weights += left;
-    add_rows(points, divided, loads.gpus);
+  for (std::uint32_t layer = 0; layer < std::min(first, layers); ++layer) add_layer(file, layer, loads.host);
+  for (std::uint32_t slot = first; slot < slots; ++slot) {
+    LayerLoad& load = loads.gpus[gpu_at(points, (slot - 1.0 * first) / offloaded)];
+    if (slot == layers)
+      add_output(file.output, load);
+    else
+      add_layer_on_gpus(file, slot, split, points, load, loads);
   }
+  // The host has a tied model's embedding already.
+  if (offloaded == 0) add_output(file.tied ? file.output - file.embedding : file.output, loads.host);
   // The first GPU computes what images and sound become.
   (offloaded > 0 ? loads.gpus.front() : loads.host).weights += file.towers;
   const double cache = whole_cache(model, settings);

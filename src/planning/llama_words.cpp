@@ -63,6 +63,12 @@ Result<std::optional<std::uint32_t>> read_layers(const Words& words, const std::
   return static_cast<std::uint32_t>(*number);
 }
 
+/// As llama.cpp calls the type of this half of the cache.
+Result<std::string> type_name(const Words& words, const std::string& half) {
+  GPUWARDEN_TRY(const CacheType* const type, cache_type(words, words.has(half) ? half : "kv-cache"));
+  return std::string(format_of(type != nullptr ? type->type : GgmlType::f16).word);
+}
+
 constexpr auto kSplitOptions =
     std::to_array<const char*>({"split-mode", "tensor-split", "cpu-moe-layers", "cache-type-k", "cache-type-v"});
 
@@ -130,6 +136,17 @@ Result<LayerSplit::Mode> read_mode(const Words& words) {
               "one of layer, row, none; llama.cpp's tensor is not planned");
 }
 
+/// Of how many layers the CPU keeps the experts.
+Result<std::uint32_t> read_host_experts(const Words& words, const ModelShape& model) {
+  if (!words.has("cpu-moe-layers")) return 0U;
+  if (model.experts.experts == 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} has no experts", words.shown("cpu-moe-layers"), printable(model.name)),
+                fmt::format("leave it out; {} N leaves whole layers to the CPU", words.shown("gpu-layers")));
+  GPUWARDEN_TRY(const auto on_host, read_layers(words, "cpu-moe-layers", model.layers));
+  return on_host.value_or(model.layers);
+}
+
 /// Source: llama.cpp src/llama-context.cpp ("quantized V cache requires Flash Attention").
 Result<void> check_values(const Words& words, const Settings& settings) {
   if (settings.attention == Attention::flash) return {};
@@ -180,19 +197,9 @@ Result<void> read_layer_split(const Words& words, Workload& work) {
   GPUWARDEN_TRY(split.mode, read_mode(words));
   GPUWARDEN_TRY(split.shares, read_shares(words));
   GPUWARDEN_TRY(split.gpu_layers, read_layers(words, "gpu-layers", layers + 1));
-  if (words.has("cpu-moe-layers")) {
-    GPUWARDEN_TRY(const auto on_host, read_layers(words, "cpu-moe-layers", layers));
-    split.host_experts = on_host.value_or(layers);
-    if (work.model.experts.experts == 0)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{}: {} has no experts", words.shown("cpu-moe-layers"), printable(work.model.name)),
-                  fmt::format("leave it out; {} N leaves whole layers to the CPU", words.shown("gpu-layers")));
-  }
-  GPUWARDEN_TRY(const CacheType* const both, cache_type(words, "kv-cache"));
-  GPUWARDEN_TRY(const CacheType* const keys, cache_type(words, "cache-type-k"));
-  GPUWARDEN_TRY(const CacheType* const values, cache_type(words, "cache-type-v"));
-  if (keys != nullptr || both != nullptr) split.keys = format_of((keys != nullptr ? keys : both)->type).word;
-  if (values != nullptr || both != nullptr) split.values = format_of((values != nullptr ? values : both)->type).word;
+  GPUWARDEN_TRY(split.host_experts, read_host_experts(words, work.model));
+  GPUWARDEN_TRY(split.keys, type_name(words, "cache-type-k"));
+  GPUWARDEN_TRY(split.values, type_name(words, "cache-type-v"));
   if (work.batched_tokens > 0) split.tokens = work.batched_tokens;
   work.settings.split = std::move(split);
   return check_values(words, work.settings);
