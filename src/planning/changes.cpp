@@ -46,6 +46,12 @@ bool make_adapters(SearchRequest& request, Quantization quantization) {
   return task || weights;
 }
 
+/// A GGUF file that has more bits than Q4_K_M's.
+bool is_wide_mix(Quantization quantization) {
+  const FileMix* const mix = find_mix(quantization);
+  return mix != nullptr && bytes_per_element(mix->base) > bytes_per_element(GgmlType::q4_k);
+}
+
 constexpr std::array kSteps{
     Step{"use flash attention", [](SearchRequest& r) { return set(r.settings.attention, Attention::flash); }},
     Step{"compute the loss without storing logits (fused linear cross entropy)",
@@ -71,7 +77,15 @@ constexpr std::array kSteps{
                   set(r.settings.quantization, Quantization::fp8);
          }},
     Step{"keep the weights in 4 bit",
-         [](SearchRequest& r) { return !trains(r) && set(r.settings.quantization, Quantization::int4); }},
+         [](SearchRequest& r) {
+           return !trains(r) && find_mix(r.settings.quantization) == nullptr &&
+                  set(r.settings.quantization, Quantization::int4);
+         }},
+    Step{"take a file in Q4_K_M",
+         [](SearchRequest& r) {
+           return !trains(r) && is_wide_mix(r.settings.quantization) &&
+                  set(r.settings.quantization, Quantization::q4_k_m);
+         }},
     Step{"use 8-bit AdamW",
          [](SearchRequest& r) {
            return trains_all(r) && has_bitsandbytes(r) && r.settings.optimizer == Optimizer::adamw &&
@@ -138,9 +152,9 @@ constexpr std::array kPoolSteps{
              }},
     PoolStep{"take a file in Q4_K_M",
              [](SearchRequest& r, ServingBudget&) {
-               const FileMix* const mix = find_mix(r.settings.quantization);
-               const bool wider = mix == nullptr || bytes_per_element(mix->base) > bytes_per_element(GgmlType::q4_k);
-               return r.settings.split && wider && set(r.settings.quantization, Quantization::q4_k_m);
+               const bool narrow =
+                   find_mix(r.settings.quantization) != nullptr && !is_wide_mix(r.settings.quantization);
+               return r.settings.split && !narrow && set(r.settings.quantization, Quantization::q4_k_m);
              }},
     PoolStep{"keep the weights in 8 bit",
              [](SearchRequest& r, ServingBudget&) {

@@ -213,7 +213,7 @@ void note_gguf(const Words& words, Workload& work) {
         "nothing is trained beside a GGUF file's weights: the model's own are planned, not the file's");
     return;
   }
-  const bool named = words.has("quantization");
+  const bool named = words.has("quantization") && normal_word(words.text("quantization").value_or("")) != "gguf";
   if (model.assumed_mix && !named)
     work.notes.push_back(fmt::format(
         "the name says no width: {} is taken, as {} does; {} says otherwise", to_string(settings.quantization),

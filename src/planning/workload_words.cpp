@@ -160,8 +160,10 @@ Result<void> read_precision(const Words& words, Settings& settings) {
 }
 
 /// A format of weights, or a mix of llama.cpp's files.
-Result<void> read_quantization(const Words& words, Settings& settings) {
+Result<void> read_quantization(const Words& words, const ModelShape& model, Settings& settings) {
   const auto text = words.text("quantization");
+  // vLLM's word for what the file's name says.
+  if (text && model.gguf && normal_word(*text) == "gguf") return {};
   const bool own = text && std::ranges::find(kWordsQuantization, known_word("quantization", *text),
                                              &Word<Quantization>::word) != std::end(kWordsQuantization);
   if (const FileMix* const mix = text && !own ? mix_named(*text) : nullptr) {
@@ -343,7 +345,7 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   GPUWARDEN_CHECK(choose_word(words, "recompute", kWordsRecompute, settings.recompute));
   GPUWARDEN_CHECK(choose_word(words, "attention", kWordsAttention, settings.attention));
   GPUWARDEN_CHECK(choose_word(words, "loss", kWordsLoss, settings.loss));
-  GPUWARDEN_CHECK(read_quantization(words, settings));
+  GPUWARDEN_CHECK(read_quantization(words, model, settings));
   GPUWARDEN_CHECK(choose_word(words, "framework", kWordsFrameworks, settings.framework));
   // torchtitan's published runs are compiled, and so is their loss since 2025 (torchtitan/components/loss.py).
   const bool titan = settings.framework == Framework::torchtitan && settings.trains();

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "gpuwarden/planning/answer.hpp"
@@ -129,6 +130,29 @@ TEST(LayerSplit, APlanTellsWhatTheGpuThatHoldsTheMostNeeds) {
   EXPECT_EQ(plan->engine_options, "-ngl all -c 8192 --split-mode layer --tensor-split 3,1 -fa on");
   request.gpus = *gpus_named("a6000");
   EXPECT_FALSE(answer(request)) << "one GPU for two shares";
+}
+
+TEST(LayerSplit, ASmallerFileIsOfferedWhereTheOneDoesNotFit) {
+  PlanRequest request;
+  request.work.model = *find_model("Qwen3-32B-Q8_0.gguf");
+  request.work.settings = split_over(1, Quantization::q8_0);
+  request.work.engine = Engine::llama_cpp;
+  request.work.serving_utilization = 1;
+  request.gpus = *gpus_named("rtx4090");
+  const auto offers = [](const Result<PlanAnswer>& plan, Quantization quantization) {
+    return std::ranges::any_of(plan->search.changes, [&](const Change& change) {
+      return change.what == "take a file in Q4_K_M" && change.candidate.settings.quantization == quantization;
+    });
+  };
+  const auto served = answer(request);
+  ASSERT_TRUE(served && !served->fits);
+  EXPECT_TRUE(offers(served, Quantization::q4_k_m));
+  request.work.settings.task = Task::inference;
+  request.work.settings.split.reset();
+  request.work.settings.parallel = {};
+  const auto inferred = answer(request);
+  ASSERT_TRUE(inferred && !inferred->fits);
+  EXPECT_TRUE(offers(inferred, Quantization::q4_k_m));
 }
 
 TEST(LayerSplit, TheBestStrategyHasTheLengthThatOllamaTakes) {

@@ -35,6 +35,9 @@ TEST(LlamaWords, AFileIsServedByLlamaCppUnlessMoreIsSaid) {
   const auto vllm = served("Qwen3-8B-Q4_K_M.gguf", {{"task", "serve"}, {"engine", "vllm"}});
   EXPECT_EQ(vllm->engine, Engine::vllm);
   EXPECT_FALSE(vllm->settings.split);
+  EXPECT_EQ(served("Qwen3-8B-Q8_0.gguf", {{"engine", "vllm"}, {"quantization", "gguf"}})->settings.quantization,
+            Quantization::q8_0);
+  EXPECT_FALSE(served("qwen3-8b", {{"task", "serve"}, {"quantization", "gguf"}})) << "of which width?";
 }
 
 TEST(LlamaWords, WhatIsTakenForGrantedIsTold) {
