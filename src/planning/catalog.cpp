@@ -426,7 +426,8 @@ bool is_command_line(std::string_view name) {
                              [](std::string_view word) { return word.starts_with('-') && word.size() > 1; });
 }
 
-/// The model as a file of llama.cpp's holds it.
+/// The model as a file of llama.cpp's holds it. Where the name says no width: llama.cpp's -hf takes Q4_K_M, as most of
+/// ollama's library has it; what was trained to be quantised ("qat") was so for Q4_0 (from memory).
 ModelShape as_file(ModelShape model, const GgufName& name, std::string_view asked) {
   model.mxfp4_experts = model.quantization == "mxfp4";
   model.gguf = true;

@@ -205,7 +205,7 @@ GgmlType instead_of(GgmlType type) {
 }
 
 /// Models whose every eight heads share keys and values get more for these at little cost: its "70B" are those of 80
-/// layers with grouped heads.
+/// layers with grouped heads (from memory; held against published files of Llama 3).
 bool is_seventy_billion(const ModelShape& model) { return model.layers == 80 && model.heads > model.kv_heads; }
 
 }  // namespace
