@@ -7,6 +7,7 @@
 
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "gpuwarden/planning/gguf.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 
 namespace {
@@ -27,6 +28,9 @@ void check(const ModelShape& model) {
   check(model.heads % model.kv_heads == 0);
   check(model.sliding_layers <= model.layers);
   check(lora_parameters(model, 8, {"all-linear"}).has_value());
+  const Settings packed{.task = Task::serving, .quantization = Quantization::q4_k_m};
+  const double file = file_weights(model, packed).file();
+  check(file > 0 && file < 4.5 * static_cast<double>(count.total) + 1e6);
 }
 
 }  // namespace

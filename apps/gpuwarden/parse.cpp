@@ -135,6 +135,7 @@ class Parser {
       // mpirun's "-np 4" is not "-n p".
       if (elsewhere(name) != nullptr) return take_elsewhere(word);
     }
+    if (word.size() == 2 && find(word) == nullptr) return take_elsewhere(word);
     for (std::size_t i = 1; i < word.size(); ++i) {
       const Option* option = find(fmt::format("-{}", word[i]));
       if (option == nullptr) return std::unexpected(unknown(i == 1 ? word : fmt::format("-{}", word[i])));

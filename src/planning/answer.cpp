@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "answer_notes.hpp"
 #include "engines.hpp"
-#include "formats.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "search_parts.hpp"
 
@@ -39,9 +39,8 @@ ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
                        .utilization = work.serving_utilization,
                        .batched_tokens = work.batched_tokens > 0 ? work.batched_tokens : usual.tokens,
                        .requests = work.max_requests > 0 ? work.max_requests : usual.requests};
-  if (work.engine != Engine::llama_cpp) return budget;
+  if (!traits_of(work.engine).splits_layers) return budget;
   budget.pools = false;
-  budget.activations = compute_buffer(work.model, budget.batched_tokens);
   if (work.length == Length::fitted) budget.outside = Bytes(budget.outside.value + kLeftByFitting);
   return budget;
 }
@@ -49,6 +48,10 @@ ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
 /// The work with requests as long as its engine lets them be on these GPUs.
 Workload with_engines_length(const ModelFigures& figures, Workload work, const GpuGroup& gpus,
                              std::uint32_t gpus_per_node) {
+  if (work.length == Length::usual) {
+    const Bytes memory(gpus.usable.value * gpus.count);
+    work.settings.sequence = std::min(work.settings.sequence, usual_context(memory));
+  }
   if (work.length != Length::fitted) return work;
   SearchRequest request = search_request(work, gpus, gpus_per_node);
   const ServingBudget budget = budget_of(work, gpus);
@@ -298,56 +301,6 @@ Result<void> check_fp8(const PlanRequest& request) {
               "GPUs of compute capability 8.9 and later have it: RTX 4090, L40S, H100");
 }
 
-/// Whether the GPU multiplies in the weights' format or only stores them so. Sources: NVIDIA's Blackwell and Hopper
-/// tuning guides (types of tensor cores); vLLM's documentation, "Quantization" (weight-only kernels).
-void note_format(PlanAnswer& answer, int capability, const std::string& name) {
-  const Settings& settings = answer.request.work.settings;
-  const WeightFormat* const format = find_format(settings.quantization);
-  // What an 8-bit type without tensor cores for it comes to is said below.
-  if (format == nullptr || settings.trains() || format->kind == Quantization::fp8) return;
-  const int from = computes_from(answer.request.work.model, settings.quantization);
-  if (from > 0 && capability >= from) return;
-  answer.notes.push_back(
-      fmt::format("{} only stores weights in {}: products are in 16 bit", name, to_string(settings.quantization)));
-}
-
-/// What a GPU without bf16 or fp8 does instead. Sources: CUDA programming guide, arithmetic by compute capability;
-/// vLLM's documentation, "FP8 W8A8" (Marlin kernels before 8.9, from 8.0 on) and "Quantized KV Cache".
-void note_types(PlanAnswer& answer) {
-  const GpuGroup& gpus = answer.request.gpus;
-  Settings& settings = answer.request.work.settings;
-  const int capability = 10 * gpus.capability_major + gpus.capability_minor;
-  if (capability == 0) return;
-  const std::string name = printable(gpus.name);
-  if (capability < 80 && settings.precision == Precision::bf16 && !settings.trains()) {
-    settings.precision = Precision::fp16;
-    answer.notes.push_back(fmt::format("{} has no bf16: 16 bit are fp16", name));
-  }
-  note_format(answer, capability, name);
-  if (capability >= 89) return;
-  if (settings.quantization == Quantization::fp8)
-    answer.notes.push_back(
-        capability >= 80
-            ? fmt::format("{} has no 8-bit floating point: fp8 weights spare memory, and are computed with in 16 bit",
-                          name)
-            : fmt::format("{} has no 8-bit floating point, and engines such as vLLM load fp8 weights from compute "
-                          "capability 8.0 on: take int8 or int4",
-                          name));
-  if (!settings.trains() && settings.kv_bytes == 1)
-    answer.notes.push_back(fmt::format(
-        "{} has no 8-bit floating point: an fp8 KV cache is converted as it is read, if the engine brings that", name));
-}
-
-/// Source: vllm-project/recipes#632 (its default share does not start), logs of vLLM's start in public issues:
-/// 101.3 GiB free (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks#47) to 115 of 121.69.
-void note_shared_memory(PlanAnswer& answer) {
-  if (answer.request.gpus.name != "NVIDIA GB10") return;
-  answer.notes.emplace_back(
-      "NVIDIA GB10 shares this memory with the CPU: what the system, programs and files in its page cache hold is "
-      "missing here; of 121.69 GiB, 101 to 115 are seen free when engines start (vLLM: --gpu-memory-utilization 0.8 "
-      "to 0.85)");
-}
-
 /// Heads that cannot be shared are the fault of the degree, not of the number of GPUs.
 Result<void> check_heads(const PlanRequest& request) {
   const std::uint32_t heads = request.work.model.heads;
@@ -362,6 +315,24 @@ Result<void> check_heads(const PlanRequest& request) {
               fmt::format("--tensor-parallel {}", join(degrees, ", ")));
 }
 
+/// Shares of GPUs that are not there.
+Result<void> check_shares(const PlanRequest& request) {
+  const auto& split = request.work.settings.split;
+  if (!split || split->shares.size() <= request.gpus.count) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--tensor-split names {} GPUs, and {} planned for", split->shares.size(),
+                          request.gpus.count == 1 ? "one is" : fmt::format("{} are", request.gpus.count)),
+              "one share for each GPU; --gpus says how many there are");
+}
+
+/// Which GPU holds which layers, and what says so to the engine.
+void add_layers(PlanAnswer& answer) {
+  const Settings& settings = answer.best().settings;
+  if (!settings.split) return;
+  answer.loads = layer_loads(answer.figures, settings);
+  answer.engine_options = engine_options(answer.request.work, settings);
+}
+
 Result<void> check_spread(PlanRequest& request) {
   Parallelism& parallel = request.work.settings.parallel;
   if (!request.work.fixed_strategy) shard_what_is_offloaded(parallel);
@@ -370,42 +341,6 @@ Result<void> check_spread(PlanRequest& request) {
               fmt::format("{} GPUs cannot be divided among tensor {} x pipeline {} x context {}", request.gpus.count,
                           parallel.tensor, parallel.pipeline, parallel.context),
               "their product must divide the number of GPUs");
-}
-
-/// How long requests are where nobody says so, and why.
-void tell_length(PlanAnswer& answer) {
-  const Workload& work = answer.request.work;
-  if (work.length == Length::given || work.length == Length::assumed) return;
-  const EngineTraits& engine = traits_of(work.engine);
-  const std::uint32_t window = usual_window(work.model, work.engine);
-  if (work.model.max_positions == 0)
-    answer.notes.push_back(
-        fmt::format("the window of this release is not known: that of {} is taken for it; {} says otherwise",
-                    printable(work.model.name), engine.length_option));
-  // Of itself this engine does not shorten: it was told to.
-  const bool automatic = work.length == Length::fitted && !engine.shortens;
-  std::string note = automatic ? fmt::format("{} auto: {} takes the model's window, {} tokens", engine.length_option,
-                                             engine.title, window)
-                               : fmt::format("where {} names no length, {} takes the model's window, {} tokens",
-                                             engine.length_option, engine.title, window);
-  if (window < work.model.max_positions)
-    note +=
-        fmt::format(" (without longrope's stretching; {} up to {})", engine.length_option, work.model.max_positions);
-  if (work.length == Length::window) note += ", and does not start where its KV cache cannot hold one such request";
-  if (work.settings.sequence < window)
-    note += fmt::format(", and of them what its KV cache holds: {}", work.settings.sequence);
-  answer.notes.push_back(std::move(note));
-}
-
-/// What a framework's replicas usually share is told where there are replicas; a single one has nothing to share.
-void tell_usual_sharding(PlanAnswer& answer) {
-  const Workload& work = answer.request.work;
-  const Parallelism& parallel = work.settings.parallel;
-  if (!work.usual_sharding || std::uint64_t{parallel.data} * parallel.context == 1) return;
-  answer.notes.emplace_back(parallel.sharding == Sharding::fsdp2
-                                ? "replicas are taken to share weights by FSDP, as torchtitan's do"
-                                : "replicas are taken to share Megatron's optimizer (--use-distributed-optimizer); "
-                                  "without it: --strategy ddp");
 }
 
 }  // namespace
@@ -429,7 +364,7 @@ SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::ui
 std::optional<Candidate> best_strategy(const ModelFigures& figures, const Workload& work, const GpuGroup& gpus,
                                        std::uint32_t gpus_per_node) {
   if (gpus.count == 0 || gpus.usable == Bytes{}) return {};
-  if (work.length == Length::fitted) {
+  if (work.length == Length::fitted || work.length == Length::usual) {
     Workload fitted = with_engines_length(figures, work, gpus, gpus_per_node);
     fitted.length = Length::given;
     return best_strategy(figures, fitted, gpus, gpus_per_node);
@@ -446,7 +381,7 @@ std::optional<Candidate> best_strategy(const ModelFigures& figures, const Worklo
 Bytes needed_free(const Workload& work, const Candidate& candidate, Bytes usable) {
   constexpr double kMost = 1e18;  // more than any GPU has, and less than Bytes hold
   const Bytes expected(static_cast<std::uint64_t>(std::min(kMost, candidate.estimate.expected())));
-  if (work.settings.task != Task::serving || work.engine == Engine::llama_cpp) return expected;
+  if (work.settings.task != Task::serving || traits_of(work.engine).splits_layers) return expected;
   const double share = work.serving_utilization * static_cast<double>(usable.value);
   return std::max(expected, Bytes(static_cast<std::uint64_t>(share)));
 }
@@ -459,13 +394,11 @@ Result<PlanAnswer> answer(PlanRequest request) {
   GPUWARDEN_CHECK(check(answer.request.work.settings));
   GPUWARDEN_CHECK(check_fp8(answer.request));
   GPUWARDEN_CHECK(check_heads(answer.request));
+  GPUWARDEN_CHECK(check_shares(answer.request));
   answer.request.work = with_engines_length(answer.figures, std::move(answer.request.work), answer.request.gpus,
                                             answer.request.gpus_per_node);
   answer.notes = answer.request.work.notes;
-  tell_length(answer);
-  tell_usual_sharding(answer);
-  note_types(answer);
-  note_shared_memory(answer);
+  add_notes(answer);
   GPUWARDEN_CHECK(add_calibration(answer));
   GPUWARDEN_CHECK(search_strategies(answer));
   rest_changes_on_measured(answer);
@@ -475,6 +408,7 @@ Result<PlanAnswer> answer(PlanRequest request) {
   if (answer.request.cpus > 0 && answer.request.work.settings.trains())
     answer.loading =
         loading_advice(answer.request.cpus, std::min(answer.request.gpus.count, answer.request.gpus_per_node));
+  add_layers(answer);
   answer.lines = explain(answer.figures, answer.best().settings, answer.best().estimate);
   if (answer.calibration)
     answer.lines.push_back({"measured difference",

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "equations.hpp"
+#include "gpuwarden/planning/gguf.hpp"
+#include "gpuwarden/planning/layer_split.hpp"
 #include "gpuwarden/planning/serving.hpp"
 
 namespace gpuwarden::planning {
@@ -15,7 +17,17 @@ double kv_bytes_per_token(const ModelFigures& model, const Settings& settings) {
   double bytes = kv_bytes_per_layer(shape, settings.kv_bytes);
   const double tensor = settings.parallel.tensor;
   if (shape.latent.kv_rank == 0) bytes /= std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
-  return bytes * layers + indexer_bytes_per_layer(shape) * std::ceil(shape.indexer.layers / stages);
+  const double token = bytes * layers + indexer_bytes_per_layer(shape) * std::ceil(shape.indexer.layers / stages);
+  return token * cache_share(model, settings);
+}
+
+double cache_share(const ModelFigures& model, const Settings& settings) {
+  return settings.split ? heaviest_load(model, settings).cache_share : 1;
+}
+
+double state_bytes_per_request(const ModelFigures& model, const Settings& settings) {
+  const double state = linear_state_bytes(model.shape);
+  return state > 0 ? state / settings.parallel.tensor * cache_share(model, settings) : 0;
 }
 
 double sliding_share(const ModelShape& model, double tokens) {
@@ -33,7 +45,10 @@ struct LayoutShares {
   double least;
   double most;
 };
-LayoutShares layout_shares(Quantization quantization) {
+LayoutShares layout_shares(const ModelShape& model, Quantization quantization) {
+  // llama.cpp's buffers hold tensors as their file does, whose mix may be known by its nearest alone (llama_words.cpp).
+  if (find_mix(quantization) != nullptr)
+    return model.dynamic_mix.empty() ? LayoutShares{0.995, 1.01} : LayoutShares{0.93, 1.12};
   switch (quantization) {
     case Quantization::none:
       return {0.998, 1.02};
@@ -56,15 +71,6 @@ double padding_bytes(const ModelFigures& model, const Settings& settings, const 
   return growth * each * local_parameters(model, settings).experts;
 }
 
-/// What llama.cpp leaves to the CPU: its input layer, unless that is its output as well. Source: llama.cpp
-/// src/llama-model.cpp, load_tensors ("always keep it on the CPU"). Of several stages only one has it.
-double embedding_on_host(const ModelFigures& model, const Settings& settings, const ServingBudget& budget) {
-  constexpr double kBytes = 2;
-  const ModelShape& shape = model.shape;
-  if (budget.pools || shape.tied_embeddings || settings.parallel.pipeline > 1) return 0;
-  return kBytes * shape.vocab * shape.hidden / settings.parallel.tensor;
-}
-
 /// Towers that tensor parallelism does not divide.
 double whole_towers(const ModelFigures& model, const Settings& settings) {
   constexpr double kBytes = 2;
@@ -81,7 +87,7 @@ double whole_request_activations(const ModelFigures& model, const Settings& sett
 
 /// The pool of engines that keep the most and the least besides.
 void add_ends(const ModelFigures& model, const Settings& settings, const ServingBudget& budget, ServingPool& pool) {
-  const bool measured = budget.activations.value > 0;
+  const bool measured = budget.activations.value > 0 || settings.split;
   const bool mxfp4 = settings.quantization == Quantization::mxfp4;
   const Figures& f = figures();
   const double outside_of_pools = settings.parallel.gpus() > 1 ? f.serving_outside_ranks_most : f.serving_outside_most;
@@ -89,7 +95,7 @@ void add_ends(const ModelFigures& model, const Settings& settings, const Serving
   const double outside_most = std::max(pool.outside, budget.pools ? outside_of_pools : f.cuda_context);
   const double outside_least = std::min(pool.outside, f.serving_outside_least);
   const double padding = padding_bytes(model, settings, budget);
-  const LayoutShares shares = layout_shares(settings.quantization);
+  const LayoutShares shares = layout_shares(model.shape, settings.quantization);
   const double plain = pool.weights - padding / 2;
   pool.weights_low = plain * shares.least;
   pool.weights_high = plain * shares.most + padding + whole_towers(model, settings);
@@ -123,11 +129,11 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   add_generation_moment(model, alone, weights);
   ServingPool pool;
   // How much of the padding an engine has differs by kernel: half of it is expected.
-  pool.weights = weights.peak_moment().at(Use::weights) + padding_bytes(model, alone, budget) / 2 -
-                 embedding_on_host(model, alone, budget);
+  pool.weights = weights.peak_moment().at(Use::weights) + padding_bytes(model, alone, budget) / 2;
   pool.activations = budget.activations.value > 0 ? static_cast<double>(budget.activations.value)
+                     : settings.split             ? compute_buffer(model.shape, settings)
                                                   : profiled_activations(model, settings, budget);
-  if (budget.activations.value == 0 && settings.quantization == Quantization::mxfp4)
+  if (budget.activations.value == 0 && !settings.split && settings.quantization == Quantization::mxfp4)
     pool.activations = std::max(pool.activations, figures().serving_mxfp4.value);
   pool.outside = static_cast<double>(budget.outside.value);
   const double total = static_cast<double>(budget.gpu.usable.value);
@@ -135,10 +141,12 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   // A request's sliding layers stop at their window, so that its tokens take less each the longer it is; so does the
   // state of its linear attention, which has one size however long it is.
   const double whole = std::ceil(settings.sequence / static_cast<double>(budget.block_tokens)) * budget.block_tokens;
-  const double state = linear_state_bytes(model.shape) / settings.parallel.tensor;
+  const double state = state_bytes_per_request(model, settings);
   const double token = kv_bytes_per_token(model, settings) * sliding_share(model.shape, settings.sequence) +
                        (whole > 0 ? state / whole : 0);
   const auto tokens_in = [&](double cache) {
+    // A cache that rests on the host is no matter of this GPU.
+    if (token <= 0 && settings.split) return static_cast<std::uint64_t>(whole);
     const double blocks = token > 0 ? std::floor(cache / (token * budget.block_tokens)) : 0;
     return static_cast<std::uint64_t>(blocks) * budget.block_tokens;
   };

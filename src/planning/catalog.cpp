@@ -13,6 +13,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/model_catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "planning/gguf_names.hpp"
 #include "planning/name_parts.hpp"
 
 namespace gpuwarden::planning {
@@ -263,12 +264,10 @@ Found find_row(std::string_view name) {
   return {find_named_part(trim(name)), scattered_stem_of(trim(name)), true};
 }
 
-/// Files of llama.cpp: which of many widths a repository's name alone does not say.
-bool names_gguf(std::string_view name) {
-  constexpr std::string_view kWidths[] = {"gguf",  "exl2",  "exl3",  "-q2_k", "-q3_k", "-q4_k",
-                                          "-q5_k", "-q6_k", "-q8_0", "-q4_0", "-iq"};
+/// exllama's files, whose widths are any number.
+bool names_exl(std::string_view name) {
   const std::string text = to_lower(name.substr(0, kLongestName));
-  return std::ranges::any_of(kWidths, [&](std::string_view word) { return text.contains(word); });
+  return text.contains("exl2") || text.contains("exl3");
 }
 
 /// "3.2", "24" and "2506" of "Mistral-Small-3.2-24B-Instruct-2506".
@@ -427,16 +426,28 @@ bool is_command_line(std::string_view name) {
                              [](std::string_view word) { return word.starts_with('-') && word.size() > 1; });
 }
 
-/// The model whose published weights llama.cpp's files keep as they are, mxfp4's: "ggml-org/gpt-oss-20b-GGUF".
-std::optional<ModelShape> kept_in_gguf(std::string_view name) {
-  constexpr std::size_t kEnding = std::string_view("-gguf").size();
-  const std::string text = to_lower(trim(name));
-  if (!text.ends_with("-gguf") && !text.ends_with(".gguf")) return {};
-  const std::string own = text.substr(0, text.size() - kEnding);
-  if (names_gguf(own) || find_row(own).row == nullptr) return {};
-  auto model = find_model(own);
-  if (!model || model->quantization != "mxfp4") return {};
-  return *std::move(model);
+/// The model as a file of llama.cpp's holds it. Where the name says no width: llama.cpp's -hf takes Q4_K_M, as most of
+/// ollama's library has it; what was trained to be quantised ("qat") was so for Q4_0 (from memory).
+ModelShape as_file(ModelShape model, const GgufName& name, std::string_view asked) {
+  model.mxfp4_experts = model.quantization == "mxfp4";
+  model.gguf = true;
+  model.tag = name.tag;
+  if (name.whole) {
+    unpack(asked, model);
+    return model;
+  }
+  const Quantization usual = name.trained          ? Quantization::q4_0
+                             : model.mxfp4_experts ? Quantization::mxfp4_moe
+                                                   : Quantization::q4_k_m;
+  const FileMix& mix = name.mix != nullptr ? *name.mix : *find_mix(usual);
+  model.assumed_mix = name.mix == nullptr && !model.mxfp4_experts && !name.trained;
+  model.dynamic_mix = printable(name.dynamic);
+  model.quantization = std::string(mix.title);
+  model.quantization_bits = static_cast<std::uint32_t>(8 * bytes_per_element(mix.base));
+  model.quantization_group = 0;
+  model.quantized_experts_only = false;
+  model.quantized_weights_only = true;
+  return model;
 }
 
 }  // namespace
@@ -446,19 +457,15 @@ Result<ModelShape> find_model(std::string_view name) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}': a command line, not a model's name", printable(name.substr(0, kLongestName))),
                 "write its words without quotes around them");
-  if (auto kept = kept_in_gguf(name)) return *std::move(kept);
-  if (names_gguf(name))
+  if (names_exl(name))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}': the name does not say how many bits its weights have",
                             printable(name.substr(0, kLongestName))),
                 "plan the model's own name with --quantization int8 or int4, the nearest widths");
-  if (const std::string own = name_of_tag(name); !own.empty() && find_row(own).row != nullptr) {
-    auto model = find_model(own);
-    if (model && !model->quantization && !own.ends_with("16"))
-      model->notes.push_back(
-          fmt::format("'{}': ollama stores most of its models in 4 bits (--quantization int4); here they are in 16",
-                      printable(name)));
-    return model;
+  if (const auto file = read_gguf_name(name)) {
+    auto model = find_model(file->model);
+    if (model) return as_file(*std::move(model), *file, name);
+    if (!file->tag) return model;
   }
   const Found found = find_row(name);
   const CatalogModel* const row = found.row;

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "gpuwarden/planning/gguf.hpp"
 #include "gpuwarden/planning/serving.hpp"
 #include "search_parts.hpp"
 
@@ -45,6 +46,12 @@ bool make_adapters(SearchRequest& request, Quantization quantization) {
   return task || weights;
 }
 
+/// A GGUF file that has more bits than Q4_K_M's.
+bool is_wide_mix(Quantization quantization) {
+  const FileMix* const mix = find_mix(quantization);
+  return mix != nullptr && bytes_per_element(mix->base) > bytes_per_element(GgmlType::q4_k);
+}
+
 constexpr std::array kSteps{
     Step{"use flash attention", [](SearchRequest& r) { return set(r.settings.attention, Attention::flash); }},
     Step{"compute the loss without storing logits (fused linear cross entropy)",
@@ -70,7 +77,15 @@ constexpr std::array kSteps{
                   set(r.settings.quantization, Quantization::fp8);
          }},
     Step{"keep the weights in 4 bit",
-         [](SearchRequest& r) { return !trains(r) && set(r.settings.quantization, Quantization::int4); }},
+         [](SearchRequest& r) {
+           return !trains(r) && find_mix(r.settings.quantization) == nullptr &&
+                  set(r.settings.quantization, Quantization::int4);
+         }},
+    Step{"take a file in Q4_K_M",
+         [](SearchRequest& r) {
+           return !trains(r) && is_wide_mix(r.settings.quantization) &&
+                  set(r.settings.quantization, Quantization::q4_k_m);
+         }},
     Step{"use 8-bit AdamW",
          [](SearchRequest& r) {
            return trains_all(r) && has_bitsandbytes(r) && r.settings.optimizer == Optimizer::adamw &&
@@ -120,16 +135,37 @@ constexpr std::array kPoolSteps{
                return b.batched_tokens > kFewBatchedTokens && set(b.batched_tokens, kFewBatchedTokens);
              }},
     PoolStep{"keep the KV cache in 8 bit",
-             [](SearchRequest& r, ServingBudget&) { return r.settings.kv_bytes > 1 && set(r.settings.kv_bytes, 1.0); }},
+             [](SearchRequest& r, ServingBudget&) {
+               return !r.settings.split && r.settings.kv_bytes > 1 && set(r.settings.kv_bytes, 1.0);
+             }},
+    PoolStep{"keep the KV cache in 8 bit (-ctk q8_0 -ctv q8_0)",
+             [](SearchRequest& r, ServingBudget&) {
+               const double bytes = bytes_per_element(GgmlType::q8_0);
+               if (!r.settings.split || r.settings.attention != Attention::flash) return false;
+               r.settings.split->keys = r.settings.split->values = "q8_0";
+               return r.settings.kv_bytes > bytes && set(r.settings.kv_bytes, bytes);
+             }},
+    PoolStep{"take a file in Q8_0",
+             [](SearchRequest& r, ServingBudget&) {
+               return r.settings.split && r.settings.quantization == Quantization::none &&
+                      set(r.settings.quantization, Quantization::q8_0);
+             }},
+    PoolStep{"take a file in Q4_K_M",
+             [](SearchRequest& r, ServingBudget&) {
+               const bool narrow =
+                   find_mix(r.settings.quantization) != nullptr && !is_wide_mix(r.settings.quantization);
+               return r.settings.split && !narrow && set(r.settings.quantization, Quantization::q4_k_m);
+             }},
     PoolStep{"keep the weights in 8 bit",
              [](SearchRequest& r, ServingBudget&) {
-               return r.settings.quantization == Quantization::none && set(r.settings.quantization, Quantization::fp8);
+               return !r.settings.split && r.settings.quantization == Quantization::none &&
+                      set(r.settings.quantization, Quantization::fp8);
              }},
     PoolStep{"keep the weights in 4 bit",
              [](SearchRequest& r, ServingBudget&) {
                const Quantization now = r.settings.quantization;
                const bool wider = now == Quantization::none || now == Quantization::fp8 || now == Quantization::int8;
-               return wider && set(r.settings.quantization, Quantization::int4);
+               return !r.settings.split && wider && set(r.settings.quantization, Quantization::int4);
              }},
 };
 
@@ -140,6 +176,57 @@ std::optional<Candidate> holds_a_sequence(const ModelFigures& model, const Searc
   if (!best || best->fit == Fit::does_not_fit) return {};
   const Result<ServingPool> pool = serving_pool(model, best->settings, budget);
   return pool && pool->requests >= 1 ? best : std::nullopt;
+}
+
+/// With so many layers on GPUs, the others on the host.
+SearchRequest with_layers(SearchRequest request, std::uint32_t layers) {
+  request.settings.split->gpu_layers = layers;
+  return request;
+}
+
+/// With all layers on GPUs, but for the experts of the first so many.
+SearchRequest with_host_experts(SearchRequest request, std::uint32_t layers) {
+  request.settings.split->host_experts = layers;
+  return request;
+}
+
+/// The fewest of `most` for which it holds, where it holds for more if it holds for some; none: not even for all.
+template <class Holds>
+std::optional<std::uint32_t> fewest_of(std::uint32_t most, Holds holds) {
+  if (!holds(most)) return {};
+  std::uint32_t held = most;
+  std::uint32_t missed = 0;
+  while (held - missed > 1) {
+    const std::uint32_t middle = missed + (held - missed) / 2;
+    (holds(middle) ? held : missed) = middle;
+  }
+  return held;
+}
+
+/// What llama.cpp can leave to the CPU so that a request fits: experts, else whole layers.
+void leave_to_the_cpu(const ModelFigures& model, const SearchRequest& request, const ServingBudget& budget,
+                      std::vector<Change>& changes) {
+  if (!request.settings.split) return;
+  std::size_t searched = 0;
+  const auto held = [&](const SearchRequest& changed) {
+    return holds_a_sequence(model, changed, budget, searched).has_value();
+  };
+  const auto add = [&](const SearchRequest& changed, std::string what) {
+    if (auto best = holds_a_sequence(model, changed, budget, searched))
+      changes.push_back({std::move(what), std::move(*best)});
+  };
+  const std::uint32_t layers = model.shape.layers + model.shape.encoder_layers;
+  if (model.shape.experts.experts > 0) {
+    const auto experts = fewest_of(layers, [&](std::uint32_t n) { return held(with_host_experts(request, n)); });
+    if (experts)
+      add(with_host_experts(request, *experts),
+          fmt::format("leave experts of the first layers to the CPU, which is slow (--n-cpu-moe {})", *experts));
+  }
+  const auto on_host = fewest_of(layers, [&](std::uint32_t n) { return held(with_layers(request, layers + 1 - n)); });
+  if (on_host)
+    add(with_layers(request, layers + 1 - *on_host),
+        fmt::format("leave the first layers to the CPU, which is slow (-ngl {}; ollama: num_gpu)",
+                    layers + 1 - *on_host));
 }
 
 SearchRequest with_length(SearchRequest request, std::uint32_t tokens) {
@@ -187,6 +274,7 @@ std::vector<Change> pool_changes(const ModelFigures& model, const SearchRequest&
     words += fmt::format("{}{}", words.empty() ? "" : ", ", step.what);
     if (words != step.what) attempt(all, with_all, words);
   }
+  leave_to_the_cpu(model, request, budget, changes);
   if (longest >= kShortestSequence)
     attempt(with_length(request, longest), budget, fmt::format("take requests of {} tokens at most", longest));
   if (smallest && *smallest != request.gpus) {

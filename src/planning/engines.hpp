@@ -20,6 +20,7 @@ struct EngineTraits {
   bool shortens;                   ///< starts where its pool cannot hold a request of the model's window
   std::uint32_t least;             ///< tokens to which it shortens at most
   double share;                    ///< of the GPU's memory that it takes at most
+  bool splits_layers = false;      ///< allocates what is asked for and spreads whole layers, as llama.cpp does
   std::string_view source;
 };
 
@@ -52,7 +53,17 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
      .shortens = true,
      .least = 4096,
      .share = 1,
+     .splits_layers = true,
      .source = "llama.cpp common/arg.cpp (--ctx-size: 0 is the model's; --fit-ctx 4096), common/fit.cpp"},
+    {.engine = Engine::ollama,
+     .word = "ollama",
+     .title = "ollama",
+     .length_option = "num_ctx",
+     .shortens = false,
+     .least = kEngineBlock,
+     .share = 1,
+     .splits_layers = true,
+     .source = "ollama server/routes.go (since 0.15.5): 4096, 32768 or 262144 tokens by the GPUs' memory together"},
     {.engine = Engine::tensorrt_llm,
      .word = "tensorrt-llm",
      .title = "TensorRT-LLM",
@@ -65,6 +76,9 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
 
 const EngineTraits& traits_of(Engine engine);
 
+/// Tokens that ollama takes on GPUs of so much memory together where num_ctx says nothing.
+std::uint32_t usual_context(Bytes memory);
+
 /// Tokens of a request that an engine takes where none are named: the model's window, or that of the release
 /// whose shape it has; 0: neither is known.
 std::uint32_t usual_window(const ModelShape& model, Engine engine);
@@ -75,8 +89,5 @@ struct BatchSizes {
 };
 /// What an engine works on at a time on such a GPU where nothing is named.
 BatchSizes usual_batch(Engine engine, const GpuGroup& gpus);
-
-/// llama.cpp's compute buffer where it works on so many tokens at a time (n_ubatch).
-Bytes compute_buffer(const ModelShape& model, std::uint32_t tokens);
 
 }  // namespace gpuwarden::planning

@@ -120,7 +120,11 @@ LossBytes loss_bytes(const ModelShape& model, const Settings& settings);
 /// One token in the KV cache of this GPU, all its layers: 2 x kv_heads x head_dim elements a layer, or the compressed
 /// ones; at least one head per tensor-parallel rank. Beside them the keys of sparse attention's indexer.
 double kv_bytes_per_token(const ModelFigures& model, const Settings& settings);
-/// Of that, how much `tokens` take where some layers see only a window.
+/// Of the whole cache, what the GPU that holds the most has where layers are split over several; else 1.
+double cache_share(const ModelFigures& model, const Settings& settings);
+/// What a request holds on this GPU in layers of linear attention.
+double state_bytes_per_request(const ModelFigures& model, const Settings& settings);
+/// Of a token's bytes, how much `tokens` take where some layers see only a window.
 double sliding_share(const ModelShape& model, double tokens);
 
 /// Training: adds the moments and what lies outside of the allocator. Inference: one moment.

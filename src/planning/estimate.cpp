@@ -5,7 +5,10 @@
 #include <numeric>
 
 #include "equations.hpp"
+#include "gpuwarden/planning/gguf.hpp"
+#include "gpuwarden/planning/layer_split.hpp"
 #include "gpuwarden/planning/parameters.hpp"
+#include "gpuwarden/planning/serving.hpp"
 
 namespace gpuwarden::planning {
 
@@ -14,7 +17,9 @@ namespace {
 /// The figure of this kind of plan: its `low` is how much less, its `high` how much more may be measured.
 const knowledge::PlanningFigure& uncertainty_of(const ModelFigures& model, const Settings& settings) {
   const Figures& f = figures();
-  const bool packed = settings.quantization != Quantization::none && settings.quantization != Quantization::fp8;
+  // What ggml packs lies in memory as it lies in its file.
+  const bool packed = settings.quantization != Quantization::none && settings.quantization != Quantization::fp8 &&
+                      (find_mix(settings.quantization) == nullptr || !model.shape.dynamic_mix.empty());
   if (model.shape.estimated) return f.uncertainty_shape;
   if (!settings.trains()) return packed ? f.uncertainty_packed : f.uncertainty_inference;
   const Parallelism& parallel = settings.parallel;
@@ -32,6 +37,13 @@ double prompt_logits(const ModelFigures& model, const Settings& settings) {
   constexpr double kBytes = 2 + 4;
   const double prompt = settings.prompt > 0 ? settings.prompt : settings.sequence;
   return kBytes * model.shape.vocab / settings.parallel.tensor * prompt * settings.micro_batch;
+}
+
+/// llama.cpp brings its kernels without torch, and leaves to the host what is not on GPUs.
+void add_llama_cpps_own(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
+  const LayerLoad host = layer_loads(model, settings).host;
+  estimate.context = static_cast<double>(ServingBudget{}.outside.value);
+  estimate.host = host.weights + host.cache;
 }
 
 }  // namespace
@@ -63,6 +75,7 @@ Result<Estimate> estimate(const ModelFigures& model, const Settings& asked) {
   }
   result.allocated = result.peak_moment().total();
   result.context = figures().cuda_context;
+  if (settings.split) add_llama_cpps_own(model, settings, result);
   result.communication = settings.parallel.gpus() > settings.parallel.layer_stages ? figures().nccl_buffers : 0;
   result.reserve = allocator_reserve(model, settings, result);
   const knowledge::PlanningFigure& uncertainty = uncertainty_of(model, settings);

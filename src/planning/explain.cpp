@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "equations.hpp"
+#include "gpuwarden/planning/gguf.hpp"
+#include "gpuwarden/planning/layer_split.hpp"
 
 namespace gpuwarden::planning {
 
@@ -21,7 +23,17 @@ std::string eight_bit_copies(const LocalParameters& local, const Settings& setti
   return fmt::format(" + {:.0f} B x {:.0f} in matrices / {:.0f} ranks, copies in 8 bits", each, local.linear, shards);
 }
 
+/// Of what llama.cpp spreads, what the GPU that holds the most has of it.
+std::string layers_formula(const ModelFigures& model, const Settings& settings) {
+  const LayerLoad load = heaviest_load(model, settings);
+  const FileWeights file = file_weights(model.shape, settings);
+  return fmt::format("{} of {} layers{}, tensor by tensor, of {:.0f} B in {}", load.layers, file.layers.size(),
+                     load.output ? " and the output" : "", file.file(),
+                     find_mix(settings.quantization) != nullptr ? title_of(settings.quantization) : "all");
+}
+
 std::string weights_formula(const ModelFigures& model, const Settings& settings) {
+  if (settings.split) return layers_formula(model, settings);
   const LocalParameters local = local_parameters(model, settings);
   const double shards = shards_of(settings).weights;
   if (settings.task == Task::full_training) {
@@ -81,6 +93,12 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
                          w.vocab, loss.per_hidden, w.hidden, w.tokens);
     }
     case Use::working_set:
+      if (settings.split)
+        return fmt::format(
+            "4 B x {} tokens at a time (-ub) x the widest of what a layer or the output computes{}{}",
+            settings.split->tokens,
+            settings.attention == Attention::flash ? "" : ", products of all heads with every key among it",
+            settings.parallel.layer_stages > 1 ? "; of several GPUs, four of the mask and of what is handed on" : "");
       // What 4-bit kernels hold of a prompt: the only thing at work that is told of inference.
       if (!settings.trains())
         return fmt::format("4 B x {:.0f} hidden x {} prompt tokens x {} requests", w.hidden, settings.prompt,
@@ -113,6 +131,7 @@ std::string formula_of(const ModelFigures& model, const Settings& settings, Use 
       if (gathers_stage(settings)) return "embedding or head, and all layers of the stage, gathered for the whole step";
       return "embedding and head, and the layer at work, gathered in the type of computing";
     case Use::buffers:
+      if (settings.split) return "19 MB of kernels' workspaces, twice";
       return "19 MB of kernels' workspaces, DeepSpeed's buckets or DDP's copy of the gradients, a dequantised matrix, "
              "a "
              "pipeline's activations and gradients between stages";
@@ -137,6 +156,19 @@ constexpr std::array<std::string_view, kUses> kSources{
 
 }  // namespace
 
+namespace {
+
+std::string_view source_of(Use use, const Settings& settings) {
+  if (settings.split && use == Use::working_set) return "llama.cpp's logs, \"compute buffer size\"";
+  if (use == Use::weights && find_mix(settings.quantization) != nullptr)
+    return "llama.cpp: ggml/src/ggml-common.h (blocks), src/llama-quant.cpp (which tensor has which), held against 83 "
+           "published files";
+  const WeightFormat* const format = use == Use::weights ? find_format(settings.quantization) : nullptr;
+  return format != nullptr ? format->source : kSources[static_cast<std::size_t>(use)];
+}
+
+}  // namespace
+
 std::string_view to_string(Use use) {
   constexpr std::array kNames{"weights"sv,          "gradients"sv,   "optimizer_states"sv, "optimizer_temporaries"sv,
                               "unsharded_layers"sv, "checkpoints"sv, "working_set"sv,      "logits"sv,
@@ -146,6 +178,7 @@ std::string_view to_string(Use use) {
 }
 
 std::string_view name_of(Use use, const Settings& settings) {
+  if (settings.split && use == Use::working_set) return "compute_buffer"sv;
   const bool recomputes = settings.recompute == Recompute::full || settings.recompute == Recompute::full_offloaded;
   return use == Use::checkpoints && !recomputes ? "activations"sv : to_string(use);
 }
@@ -176,12 +209,12 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
   for (std::size_t i = 0; i < kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
-    const WeightFormat* const format = use == Use::weights ? find_format(settings.quantization) : nullptr;
     lines.push_back({std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage),
-                     format != nullptr ? format->source : kSources[i]});
+                     source_of(use, settings)});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
-                   "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});
+                   settings.split ? "assumed: what a context takes beside kernels that are loaded lazily"
+                                  : "0.47 GiB lazily loaded to 0.92 GiB: stas00/ml-engineering, A100, torch 2.1"});
   if (estimate.communication > 0) {
     lines.push_back({"communication", estimate.communication, "NCCL's buffers",
                      "1.45 GiB on the first collective: stas00/ml-engineering"});

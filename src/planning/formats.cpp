@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "gpuwarden/planning/gguf.hpp"
+
 namespace gpuwarden::planning {
 namespace {
 
@@ -79,6 +81,7 @@ int computes_from(const ModelShape& model, Quantization quantization) {
 Quantization stored_quantization(const ModelShape& model) {
   if (!model.quantization || model.quantization_bits == 0) return Quantization::none;
   const std::string& name = *model.quantization;
+  if (const FileMix* const mix = model.gguf ? mix_named(name) : nullptr) return mix->kind;
   if (name.contains("bitsandbytes") && model.quantization_bits == 4) return Quantization::nf4;
   if (name.contains("nvfp4")) return Quantization::nvfp4;
   if (name.contains("mxfp4")) return Quantization::mxfp4;

@@ -171,7 +171,28 @@ Json loading_json(const std::optional<Loading>& loading) {
 std::string_view to_string(Length length) {
   if (length == Length::given) return "given";
   if (length == Length::assumed) return "assumed";
+  if (length == Length::usual) return "usual";
   return length == Length::window ? "window" : "fitted";
+}
+
+Json load_json(const LayerLoad& load) {
+  return {{"layers", load.layers},
+          {"output", load.output},
+          {"weights_bytes", whole(load.weights)},
+          {"cache_bytes", whole(load.cache)}};
+}
+
+/// Which GPU holds which layers; null where an engine divides matrices instead.
+Json layers_json(const PlanAnswer& answer) {
+  if (!answer.loads) return nullptr;
+  const auto& split = answer.best().settings.split;
+  constexpr std::string_view kModes[] = {"layer", "row", "none"};
+  Json gpus = Json::array();
+  for (const LayerLoad& load : answer.loads->gpus) gpus.push_back(load_json(load));
+  return {{"mode", std::string(kModes[static_cast<std::size_t>(split.value_or(LayerSplit{}).mode)])},
+          {"gpus", gpus},
+          {"host", load_json(answer.loads->host)},
+          {"options", answer.engine_options}};
 }
 
 Json pool_json(const PlanAnswer& answer) {
@@ -194,7 +215,8 @@ Json pool_json(const PlanAnswer& answer) {
           {"weights_bytes_low", whole(pool->weights_low)},
           {"weights_bytes_high", whole(pool->weights_high)},
           {"activations_bytes", whole(pool->activations)},
-          {"outside_bytes", whole(pool->outside)}};
+          {"outside_bytes", whole(pool->outside)},
+          {"layers", layers_json(answer)}};
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "equations.hpp"
+#include "gpuwarden/planning/gguf.hpp"
+#include "gpuwarden/planning/layer_split.hpp"
 
 namespace gpuwarden::planning {
 
@@ -285,24 +287,41 @@ bool gathers_stage(const Settings& settings) {
   return settings.parallel.pipeline > 1 && settings.parallel.sharding == Sharding::fsdp2 && gathers(settings);
 }
 
+namespace {
+
+/// Weights that are not trained, on the GPU that has the most of them.
+double held_weights(const ModelFigures& model, const Settings& settings, const LocalParameters& local, double width) {
+  const ModelShape& shape = model.shape;
+  if (settings.split) return heaviest_load(model, settings).weights;
+  if (find_mix(settings.quantization) != nullptr) {
+    // Another program than llama.cpp reads the file: what it divides, it divides evenly.
+    const FileWeights file = file_weights(shape, settings);
+    return (file.file() + file.towers) * local.total / std::max(1.0, model.total);
+  }
+  const FrozenFormat format = frozen_format(shape, settings.quantization);
+  double weights = frozen_matrices(local, format, width) + (local.total - local.linear) * width;
+  // fp8 checkpoints of tied models store the head by itself (Qwen3's).
+  if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
+  return weights;
+}
+
+}  // namespace
+
 void add_generation_moment(const ModelFigures& model, const Settings& settings, Estimate& estimate) {
   const Widths w = widths_of(model, settings);
   const LocalParameters local = local_parameters(model, settings);
   const double width = settings.precision == Precision::fp32 ? 4 : 2;
   const ModelShape& shape = model.shape;
   Moment moment{.kind = MomentKind::generation};
-  const FrozenFormat format = frozen_format(shape, settings.quantization);
-  double weights = frozen_matrices(local, format, width) + (local.total - local.linear) * width;
-  // fp8 checkpoints of tied models store the head by itself (Qwen3's).
-  if (settings.quantization == Quantization::fp8 && shape.tied_embeddings) weights += local.embedding * width;
-  slot(moment, Use::weights) = weights / shards_of(settings).weights;
+  slot(moment, Use::weights) = held_weights(model, settings, local, width) / shards_of(settings).weights;
   // Concatenating leaves the old cache beside the new; what remains of that is what Qwen's README shows.
   const double growth = !settings.growing_cache ? 1
                         : settings.kv_bytes < 2 ? figures().cache_growth_8bit
                                                 : figures().cache_growth;
   slot(moment, Use::kv_cache) = kv_bytes_per_token(model, settings) * settings.micro_batch * growth *
                                     static_cast<double>(settings.sequence) * sliding_share(shape, settings.sequence) +
-                                linear_state_bytes(shape) / settings.parallel.tensor * settings.micro_batch;
+                                state_bytes_per_request(model, settings) * settings.micro_batch;
+  if (settings.split) slot(moment, Use::working_set) = compute_buffer(shape, settings);
   // fp16 copies of the prompt's residuals in AWQ's and GPTQ's 4-bit kernels, seen growing with the prompt.
   if (settings.quantization == Quantization::int4) {
     slot(moment, Use::working_set) = 4 * w.hidden * settings.prompt * settings.micro_batch;

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
+
+#include "gpuwarden/planning/gguf.hpp"
 
 namespace gpuwarden::planning {
 
@@ -84,6 +87,11 @@ Result<void> check(const Settings& settings) {
                 fmt::format("weights in {} cannot be trained", to_string(settings.quantization)),
                 "train adapters beside them (QLoRA), or drop the quantization");
   }
+  if (settings.trains() && find_mix(settings.quantization) != nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("nothing is trained beside a GGUF file's weights ({})", to_string(settings.quantization)),
+                "--task qlora trains adapters beside the model's own weights in 4 bits (nf4)");
+  }
   // Megatron multiplies frozen weights in 8 bits, too (NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md, LoRA).
   const bool frozen = settings.task == Task::adapters && settings.framework == Framework::megatron;
   if (settings.fp8 != Fp8::none && settings.task != Task::full_training && !frozen) {
@@ -121,8 +129,14 @@ std::string_view to_string(LossKernel value) {
   return name_in(std::array{"standard"sv, "triton"sv, "low"sv, "chunked"sv, "fused_linear"sv, "compiled"sv}, value);
 }
 std::string_view to_string(Quantization value) {
+  if (const FileMix* const mix = find_mix(value)) return mix->title;
   return name_in(
       std::array{"none"sv, "nf4"sv, "nf4_double"sv, "int4"sv, "int8"sv, "fp8"sv, "mxfp4"sv, "hqq"sv, "nvfp4"sv}, value);
+}
+std::string title_of(Quantization value) {
+  std::string title(to_string(value));
+  if (find_mix(value) == nullptr) std::ranges::replace(title, '_', ' ');
+  return title;
 }
 std::string_view to_string(Framework value) {
   return name_in(

@@ -176,9 +176,25 @@ std::uint32_t degree_of_stages(const SearchRequest& request, const std::vector<s
   return largest;
 }
 
+/// llama.cpp spreads what it is told to: one way.
+std::vector<Candidate> layer_split(const ModelFigures& model, const SearchRequest& request) {
+  const LayerSplit& split = *request.settings.split;
+  const std::uint64_t slots = std::uint64_t{model.shape.layers} + model.shape.encoder_layers + 1;
+  if (request.gpus > slots || (split.mode == LayerSplit::Mode::none && request.gpus > 1)) return {};
+  Candidate candidate;
+  candidate.settings = request.settings;
+  candidate.settings.parallel = {.layer_stages = request.gpus};
+  candidate.name = request.gpus == 1 ? "one GPU"
+                                     : fmt::format("{} split over {}",
+                                                   split.mode == LayerSplit::Mode::row ? "row" : "layer", request.gpus);
+  if (request.micro_batch > 0) candidate.settings.micro_batch = request.micro_batch;
+  return {std::move(candidate)};
+}
+
 }  // namespace
 
 std::vector<Candidate> strategies(const ModelFigures& model, const SearchRequest& request) {
+  if (request.settings.split) return layer_split(model, request);
   if (request.fixed_strategy) return fixed_strategy(model, request);
   std::vector<Candidate> candidates;
   const std::vector<std::uint32_t> degrees = tensor_degrees(model, request);

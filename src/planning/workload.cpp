@@ -101,7 +101,7 @@ Result<Settings> settings_for(const ModelShape& model, std::string_view task) {
   const Quantization stored = stored_quantization(model);
   // transformers makes mxfp4 16-bit before anything is trained beside it.
   const bool kept = !settings.trains() || (settings.task == Task::adapters && stored != Quantization::mxfp4);
-  if (kept && stored != Quantization::none) settings.quantization = stored;
+  if (kept && stored != Quantization::none && (!model.gguf || !settings.trains())) settings.quantization = stored;
   if (model.eager_only) settings.attention = Attention::eager;
   settings.sequence = usual_sequence(model, settings.sequence);
   if (settings.task == Task::adapters) {

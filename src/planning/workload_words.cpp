@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/gguf.hpp"
 #include "gpuwarden/planning/words.hpp"
 #include "planning/engines.hpp"
+#include "planning/llama_words.hpp"
+#include "planning/other_words.hpp"
 #include "planning/word_count.hpp"
 
 namespace gpuwarden::planning {
@@ -66,114 +69,6 @@ constexpr auto kWordsEngines = [] {
   return words;
 }();
 
-/// What other programs call a value (transformers, accelerate, bitsandbytes, vLLM, Megatron-LM, DeepSpeed).
-struct OtherWord {
-  std::string_view option;
-  std::string_view word;
-  std::string_view known;
-};
-constexpr OtherWord kOtherWords[] = {{"precision", "bfloat16", "bf16"},
-                                     {"precision", "float16", "fp16"},
-                                     {"precision", "half", "fp16"},
-                                     {"precision", "float32", "fp32"},
-                                     {"precision", "float", "fp32"},
-                                     {"precision", "amp", "mixed"},
-                                     {"precision", "bf16-mixed", "mixed"},
-                                     {"precision", "float8", "fp8"},
-                                     {"optimizer", "adam", "adamw"},
-                                     {"optimizer", "adamw-torch", "adamw"},
-                                     {"optimizer", "adamw-hf", "adamw"},
-                                     {"optimizer", "adamw-torch-fused", "adamw"},
-                                     {"optimizer", "adamw-bnb-8bit", "adamw-8bit"},
-                                     {"optimizer", "adamw8bit", "adamw-8bit"},
-                                     {"optimizer", "adam-8bit", "adamw-8bit"},
-                                     {"optimizer", "adamw-torch-8bit", "adamw-8bit"},
-                                     {"optimizer", "adamw-torch-4bit", "adamw-4bit"},
-                                     {"optimizer", "adam-4bit", "adamw-4bit"},
-                                     {"optimizer", "paged-adamw", "adamw"},
-                                     {"optimizer", "paged-adamw-32bit", "adamw"},
-                                     {"optimizer", "paged-adamw-8bit", "adamw-8bit"},
-                                     {"recompute", "true", "full"},
-                                     {"recompute", "false", "none"},
-                                     {"recompute", "off", "none"},
-                                     {"attention", "sdpa", "flash"},
-                                     {"attention", "flash-attn", "flash"},
-                                     {"attention", "flash-attention", "flash"},
-                                     {"attention", "flash-attention-2", "flash"},
-                                     {"attention", "flash-attention-3", "flash"},
-                                     {"attention", "flashinfer", "flash"},
-                                     {"loss", "liger", "fused"},
-                                     {"loss", "cce", "fused"},
-                                     {"loss", "fused-linear", "fused"},
-                                     {"quantization", "awq", "int4"},
-                                     {"quantization", "awq-marlin", "int4"},
-                                     {"quantization", "gptq", "int4"},
-                                     {"quantization", "gptq-marlin", "int4"},
-                                     {"quantization", "gptq-int4", "int4"},
-                                     {"quantization", "gptq-int8", "int8"},
-                                     {"quantization", "w4a16", "int4"},
-                                     {"quantization", "w8a8", "int8"},
-                                     {"quantization", "w8a16", "int8"},
-                                     {"quantization", "4bit", "nf4"},
-                                     {"quantization", "8bit", "int8"},
-                                     {"quantization", "bnb", "nf4"},
-                                     {"quantization", "bnb-4bit", "nf4"},
-                                     {"quantization", "bnb-8bit", "int8"},
-                                     {"quantization", "bitsandbytes", "nf4"},
-                                     {"quantization", "float8", "fp8"},
-                                     {"quantization", "fbgemm-fp8", "fp8"},
-                                     {"quantization", "modelopt", "fp8"},
-                                     {"quantization", "modelopt-fp4", "nvfp4"},
-                                     {"quantization", "fp4", "nvfp4"},
-                                     {"kv-cache", "auto", "bf16"},
-                                     {"kv-cache", "bfloat16", "bf16"},
-                                     {"kv-cache", "float16", "fp16"},
-                                     {"kv-cache", "float32", "fp32"},
-                                     {"kv-cache", "fp8-e4m3", "fp8"},
-                                     {"kv-cache", "fp8-e5m2", "fp8"},
-                                     {"strategy", "zero-1", "zero1"},
-                                     {"strategy", "zero-2", "zero2"},
-                                     {"strategy", "zero-3", "zero3"},
-                                     {"strategy", "distributed-optimizer", "zero1"},
-                                     {"strategy", "full-shard", "fsdp1"},
-                                     {"strategy", "full", "fsdp1"},
-                                     {"offload", "cpu", "all"},
-                                     {"offload", "param", "all"},
-                                     {"offload", "params", "all"},
-                                     {"task", "sft", "finetune"},
-                                     {"task", "full", "finetune"},
-                                     {"task", "fine-tune", "finetune"},
-                                     {"task", "pre-train", "pretrain"},
-                                     {"task", "pretraining", "pretrain"},
-                                     {"task", "training", "train"},
-                                     {"task", "serving", "serve"},
-                                     {"task", "generate", "inference"},
-                                     {"engine", "llama-cpp", "llama.cpp"},
-                                     {"engine", "llamacpp", "llama.cpp"},
-                                     {"engine", "llama-server", "llama.cpp"},
-                                     {"engine", "trtllm", "tensorrt-llm"},
-                                     {"engine", "trt-llm", "tensorrt-llm"},
-                                     {"framework", "hf", "transformers"},
-                                     {"framework", "huggingface", "transformers"},
-                                     {"framework", "accelerate", "transformers"},
-                                     {"framework", "deepspeed", "transformers"},
-                                     {"framework", "trl", "transformers"},
-                                     {"framework", "axolotl", "transformers"},
-                                     {"framework", "llama-factory", "transformers"},
-                                     {"framework", "megatron-lm", "megatron"},
-                                     {"framework", "megatron-core", "megatron"},
-                                     {"framework", "megatron-bridge", "megatron"},
-                                     {"framework", "nemo", "megatron"}};
-
-/// The word as the tables here have it.
-std::string known_word(std::string_view option, std::string_view text) {
-  std::string word = normal_word(text);
-  for (const OtherWord& row : kOtherWords) {
-    if (row.option == option && row.word == word) return std::string(row.known);
-  }
-  return word;
-}
-
 constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
                                                                  "sequence",
                                                                  "prompt",
@@ -187,6 +82,12 @@ constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
                                                                  "loss",
                                                                  "quantization",
                                                                  "kv-cache",
+                                                                 "cache-type-k",
+                                                                 "cache-type-v",
+                                                                 "split-mode",
+                                                                 "tensor-split",
+                                                                 "gpu-layers",
+                                                                 "cpu-moe-layers",
                                                                  "lora-rank",
                                                                  "lora-targets",
                                                                  "strategy",
@@ -258,9 +159,20 @@ Result<void> read_precision(const Words& words, Settings& settings) {
   return chosen;
 }
 
-Result<void> read_kv_cache(const Words& words, Settings& settings) {
-  constexpr Word<double> kTypes[] = {{"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"int8", 1}, {"fp32", 4}};
-  return choose_word(words, "kv-cache", kTypes, settings.kv_bytes);
+/// A format of weights, or a mix of llama.cpp's files.
+Result<void> read_quantization(const Words& words, const ModelShape& model, Settings& settings) {
+  const auto text = words.text("quantization");
+  // vLLM's word for what the file's name says.
+  if (text && model.gguf && normal_word(*text) == "gguf") return {};
+  const bool own = text && std::ranges::find(kWordsQuantization, known_word("quantization", *text),
+                                             &Word<Quantization>::word) != std::end(kWordsQuantization);
+  if (const FileMix* const mix = text && !own ? mix_named(*text) : nullptr) {
+    settings.quantization = mix->kind;
+    return {};
+  }
+  auto chosen = choose_word(words, "quantization", kWordsQuantization, settings.quantization);
+  if (!chosen) chosen.error().hint += "; of GGUF files " + mix_titles();
+  return chosen;
 }
 
 /// A word that stands alone, or is true or false.
@@ -350,6 +262,10 @@ void take_window(const Words& words, Workload& work) {
   }
   const bool shortens = traits_of(work.engine).shortens || is_automatic(text);
   work.settings.sequence = window;
+  if (work.engine == Engine::ollama) {
+    work.length = Length::usual;
+    return;
+  }
   work.length = shortens && !is_whole_window(words, text) ? Length::fitted : Length::window;
 }
 
@@ -429,7 +345,7 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   GPUWARDEN_CHECK(choose_word(words, "recompute", kWordsRecompute, settings.recompute));
   GPUWARDEN_CHECK(choose_word(words, "attention", kWordsAttention, settings.attention));
   GPUWARDEN_CHECK(choose_word(words, "loss", kWordsLoss, settings.loss));
-  GPUWARDEN_CHECK(choose_word(words, "quantization", kWordsQuantization, settings.quantization));
+  GPUWARDEN_CHECK(read_quantization(words, model, settings));
   GPUWARDEN_CHECK(choose_word(words, "framework", kWordsFrameworks, settings.framework));
   // torchtitan's published runs are compiled, and so is their loss since 2025 (torchtitan/components/loss.py).
   const bool titan = settings.framework == Framework::torchtitan && settings.trains();
@@ -441,7 +357,7 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   GPUWARDEN_CHECK(read_sequence(words, model, settings));
   GPUWARDEN_CHECK(read_word_count(words, "prompt", 1U << 27U, settings.prompt));
   GPUWARDEN_CHECK(read_word_count(words, "micro-batch", 1U << 20U, settings.micro_batch));
-  GPUWARDEN_CHECK(read_kv_cache(words, settings));
+  GPUWARDEN_CHECK(read_cache_types(words, model, settings));
   GPUWARDEN_CHECK(read_parallelism(words, settings.parallel));
   GPUWARDEN_CHECK(read_adapters(words, model, settings));
   GPUWARDEN_CHECK(check_together(words, model, settings));
@@ -469,8 +385,10 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   GPUWARDEN_CHECK(check_names(words));
   Workload work;
   work.model = std::move(model);
-  GPUWARDEN_TRY(work.settings,
-                read_settings(words, work.model, known_word("task", words.text("task").value_or(usual_task))));
+  const bool gguf = means_gguf(work.model, words);
+  const std::string task = words.text("task").value_or(gguf ? "serve" : usual_task);
+  GPUWARDEN_TRY(work.settings, read_settings(words, work.model, known_word("task", task)));
+  if (gguf) work.engine = work.model.tag ? Engine::ollama : Engine::llama_cpp;
   GPUWARDEN_CHECK(choose_word(words, "engine", kWordsEngines, work.engine));
   take_window(words, work);
   note_length(work);
@@ -493,6 +411,8 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   work.serving_utilization = utilization.value_or(traits_of(work.engine).share);
   GPUWARDEN_CHECK(read_word_count(words, "batched-tokens", 1U << 24U, work.batched_tokens));
   GPUWARDEN_CHECK(read_word_count(words, "max-requests", 1U << 16U, work.max_requests));
+  GPUWARDEN_CHECK(read_layer_split(words, work));
+  note_gguf(words, work);
   return work;
 }
 

@@ -36,8 +36,11 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
             own);
   const auto by = [&](const char* engine) { return with({"qwen3-8b", "--task", "serve", "--engine", engine}); };
   EXPECT_EQ(with({"python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"}), by("sglang"));
-  EXPECT_EQ(with({"./build/bin/llama-server", "-m", "qwen3-8b", "-ngl", "99", "-fa", "on"}), by("llama.cpp"));
-  EXPECT_EQ(with({"llama-server", "-hf", "Qwen/Qwen3-8B", "-fa"}), by("llama.cpp"));
+  const auto llama = plan({"qwen3-8b", "-c", "8192", "--gpus", "2xa100", "--task", "serve", "--engine", "llama.cpp"});
+  EXPECT_EQ(plan({"./build/bin/llama-server", "-m", "qwen3-8b", "-ngl", "99", "-fa", "on", "-c", "8192", "--gpus",
+                  "2xa100", "-b", "512"}),
+            llama);
+  EXPECT_EQ(plan({"llama-server", "-hf", "Qwen/Qwen3-8B", "-fa", "-c", "8192", "--gpus", "2xa100"}), llama);
   EXPECT_EQ(with({"trtllm-serve", "serve", "Qwen/Qwen3-8B"}), by("tensorrt-llm"));
   // Options of gpuwarden's own may stand before it.
   EXPECT_EQ(plan({"--gpus", "2xa100", "--max-model-len", "8192", "-tp", "2", "vllm", "serve", "Qwen/Qwen3-8B"}), own);
@@ -50,8 +53,8 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   EXPECT_EQ(plan({"--gpus", "l4", "--task", "train", "vllm", "serve", "gpt2"}), plan({"gpt2", "--gpus", "l4"}));
   // A task that is named stays.
   EXPECT_EQ(plan({"vllm", "serve", "gpt2", "--gpus", "l4", "--task", "train"}), plan({"gpt2", "--gpus", "l4"}));
-  expect_error({"plan", "./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}, 2,
-               "does not say how many bits");
+  EXPECT_EQ(plan({"./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}),
+            plan({"Qwen3-8B-Q4_K_M.gguf", "--sequence", "8192", "--gpus", "l4"}));
   expect_error({"plan", "vllm", "serve", "--gpus", "l4"}, 2, "no model is given");
 }
 
@@ -239,7 +242,9 @@ TEST_F(PlanLines, LlamaCppMakesNoPool) {
   words.insert(words.begin(), "plan");
   EXPECT_THAT(run(words).standard_output,
               AllOf(HasSubstr("beside weights and compute buffer there is room for"), Not(HasSubstr("utilization"))));
-  EXPECT_EQ(plan({"llama-server", "-hf", "openai/gpt-oss-20b-GGUF", "-c", "8192", "--gpus", "rtx4080"}), llama);
+  // A file has Q8_0 where the checkpoint has 16 bit.
+  const auto file = plan({"llama-server", "-hf", "openai/gpt-oss-20b-GGUF", "-c", "8192", "--gpus", "rtx4080"});
+  EXPECT_LT(file["serving"]["weights_bytes"], llama["serving"]["weights_bytes"]);
   // 1 GiB stays free where llama.cpp chooses the length itself.
   const auto fitted = plan({"llama-3.1-8b", "--gpus", "rtx4090", "--task", "serve", "--engine", "llama.cpp"});
   const auto given =

@@ -419,7 +419,7 @@ TEST_F(Plan, QuantisedNamesHaveTheBytesOfTheirFormat) {
   const auto said = run({"plan", "Qwen/Qwen2.5-7B-Instruct-AWQ", "--gpus", "a100", "--task", "inference", "--explain"});
   EXPECT_THAT(said.standard_output, HasSubstr("4 bit + 2.5 B for 128"));
   EXPECT_THAT(said.standard_output, HasSubstr("only stores weights in int4"));
-  expect_error({"plan", "Qwen2.5-7B-Instruct-Q4_K_M", "--gpus", "a100"}, 2, "does not say how many bits");
+  EXPECT_EQ(plan({"Qwen2.5-7B-Instruct-Q4_K_M", "--gpus", "a100", "-c", "8192"})["serving"]["engine"], "llama.cpp");
 }
 
 TEST_F(Plan, AFormulaOfShardedCopiesInEightBitsGivesItsFigure) {

@@ -196,13 +196,19 @@ TEST(Catalog, ATagOfOllamasIsReadAsANameAndASize) {
     const auto model = find_model(tag);
     ASSERT_TRUE(model) << tag << ": " << model.error().message;
     EXPECT_EQ(model->name, known);
-    EXPECT_THAT(model->notes, ::testing::Contains(::testing::HasSubstr("ollama stores most of its models in 4 bits")));
+    EXPECT_EQ(model->quantization, "Q4_K_M");
+    EXPECT_TRUE(model->tag && model->assumed_mix);
   }
-  for (const char* tag : {"gpt-oss:20b", "qwen3:32b-fp16"}) {
+  const auto stored = [](const char* tag) {
     const auto model = find_model(tag);
-    ASSERT_TRUE(model) << tag << ": " << model.error().message;
-    EXPECT_THAT(model->notes, ::testing::Not(::testing::Contains(::testing::HasSubstr("ollama")))) << tag;
-  }
+    EXPECT_TRUE(model && model->tag && !model->assumed_mix) << tag;
+    return model ? model->quantization.value_or("16 bit") : "";
+  };
+  EXPECT_EQ(stored("llama3.1:70b-instruct-q4_K_M"), "Q4_K_M");
+  EXPECT_EQ(stored("llama3.1:8b-instruct-q8_0"), "Q8_0");
+  EXPECT_EQ(stored("qwen3:32b-fp16"), "16 bit");
+  EXPECT_EQ(stored("gpt-oss:20b"), "MXFP4");
+  EXPECT_EQ(stored("gemma3:27b-it-qat"), "Q4_0");
   EXPECT_FALSE(find_model("qwen3:33b"));
   EXPECT_FALSE(find_model(":32b"));
 }
@@ -211,10 +217,52 @@ TEST(Catalog, FilesOfLlamaCppKeepWhatWasPublishedInMxfp4) {
   for (const char* name : {"ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b-mxfp4.gguf", "unsloth/gpt-oss-120b-GGUF"}) {
     const auto model = find_model(name);
     ASSERT_TRUE(model) << name << ": " << model.error().message;
-    EXPECT_EQ(model->quantization, "mxfp4") << name;
+    EXPECT_EQ(model->quantization, "MXFP4") << name;
+    EXPECT_TRUE(model->mxfp4_experts && !model->assumed_mix) << name;
   }
-  for (const char* name : {"Qwen/Qwen3-8B-GGUF", "gpt-oss-20b-Q4_K_M.gguf", "unsloth/DeepSeek-R1-GGUF", "-GGUF"})
-    EXPECT_FALSE(find_model(name)) << name;
+  EXPECT_TRUE(find_model("gpt-oss-20b-Q4_K_M.gguf")->mxfp4_experts);
+  EXPECT_FALSE(find_model("-GGUF"));
+  EXPECT_FALSE(find_model(".gguf"));
+}
+
+TEST(Catalog, ANameOfAFileSaysTheModelAndItsMix) {
+  struct Case {
+    const char* name;
+    const char* model;
+    const char* mix;
+  };
+  constexpr Case kCases[] = {{"Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "meta-llama/Llama-3.1-8B", "Q4_K_M"},
+                             {"/models/llama-2-7b.Q5_K_S.gguf", "meta-llama/Llama-2-7b-hf", "Q5_K_S"},
+                             {"Mistral-7B-Instruct-v0.3.i1-IQ2_XXS.gguf", "mistralai/Mistral-7B-v0.3", "IQ2_XXS"},
+                             {"Llama-3.3-70B-Instruct-Q8_0-00001-of-00002.gguf", "meta-llama/Llama-3.1-70B", "Q8_0"},
+                             {"bartowski/Qwen2.5-32B-Instruct-GGUF:IQ4_XS", "Qwen/Qwen2.5-32B", "IQ4_XS"},
+                             {"hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q6_K_L", "meta-llama/Llama-3.2-3B", "Q6_K_L"},
+                             {"bartowski/google_gemma-3-4b-it-GGUF", "google/gemma-3-4b-it", "Q4_K_M"},
+                             {"google/gemma-3-27b-it-qat-q4_0-gguf", "google/gemma-3-27b-it", "Q4_0"},
+                             {"Qwen3-8B-Q4_K.gguf", "Qwen/Qwen3-8B", "Q4_K_M"},
+                             {"mixtral-8x7b-instruct-v0.1.Q3_K_L.gguf", "mistralai/Mixtral-8x7B-v0.1", "Q3_K_L"},
+                             {"qwen3-8b-q4_0", "Qwen/Qwen3-8B", "Q4_0"}};
+  for (const auto& [name, known, mix] : kCases) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->name, known) << name;
+    EXPECT_EQ(model->quantization, mix) << name;
+    EXPECT_TRUE(model->gguf && !model->tag && model->dynamic_mix.empty()) << name;
+    EXPECT_EQ(model->assumed_mix, std::string_view(name).ends_with("it-GGUF")) << name;
+  }
+  EXPECT_EQ(find_model("Qwen3-8B-F16.gguf")->quantization, std::nullopt);
+  EXPECT_FALSE(find_model("Qwen3-8B-FP8")->gguf);
+  EXPECT_FALSE(find_model("Qwen3-8B-Q9_K.gguf")) << "no such width";
+}
+
+TEST(Catalog, AMixThatNoRuleGivesIsPlannedByTheNearestAndSaysSo) {
+  const auto model = find_model("unsloth/Qwen3-30B-A3B-GGUF:UD-Q4_K_XL");
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->quantization, "Q4_K_M");
+  EXPECT_EQ(model->dynamic_mix, "UD-Q4_K_XL");
+  EXPECT_EQ(find_model("Qwen3-8B-UD-IQ2_M.gguf")->quantization, "IQ2_M");
+  EXPECT_EQ(find_model("Qwen3-8B-UD-IQ2_M.gguf")->dynamic_mix, "UD-IQ2_M");
+  EXPECT_EQ(find_model("Qwen3-8B-Q3_K_XL.gguf")->quantization, "Q3_K_XL") << "bartowski's";
 }
 
 TEST(Catalog, ARepositorysNameIsAnsweredWithItsConfigsPlace) {
@@ -332,8 +380,8 @@ TEST(Catalog, LinearAttentionKeepsAStateInThePlaceOfACache) {
   EXPECT_EQ(linear_state_bytes(*find_model("llama-3.1-8b")), 0);
 }
 
-TEST(Catalog, NamesOfFilesOfManyWidthsAreRefused) {
-  const auto model = find_model("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF");
+TEST(Catalog, NamesOfFilesOfAnyWidthAreRefused) {
+  const auto model = find_model("turboderp/Llama-3.1-8B-Instruct-exl3");
   ASSERT_FALSE(model);
   EXPECT_NE(model.error().hint.find("--quantization"), std::string::npos);
 }

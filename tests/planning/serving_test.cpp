@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/planning/serving.hpp"
+#include "gpuwarden/planning/layer_split.hpp"
 
 #include <gtest/gtest.h>
 
@@ -105,22 +106,35 @@ TEST(ServingPool, WithoutAPoolAllMemoryBesideWeightsAndBuffersIsForTheCache) {
   settings.task = Task::serving;
   settings.sequence = 8192;
   const ModelFigures model = figures_of(testing::llama3_8b());
-  const Bytes buffer = compute_buffer(model.shape, 512);
-  const ServingBudget budget{.gpu = {gib(24)}, .utilization = 1, .activations = buffer, .pools = false};
+  settings.split = LayerSplit{};
+  const double buffer = compute_buffer(model.shape, settings);
+  const ServingBudget budget{.gpu = {gib(24)}, .utilization = 1, .pools = false};
   const ServingPool pool = *serving_pool(model, settings, budget);
+  settings.split.reset();
   const double embedding = 2.0 * model.shape.vocab * model.shape.hidden;
-  const double weights = serving_pool(model, settings, {.gpu = {gib(24)}})->weights - embedding;
+  // Norms are in fp32.
+  const double norms = 2.0 * (2 * 32 + 1) * model.shape.hidden;
+  const double weights = serving_pool(model, settings, {.gpu = {gib(24)}})->weights - embedding + norms;
   EXPECT_NEAR(pool.weights, weights, 1);
-  EXPECT_NEAR(pool.cache, 23.5 * kTestGiB - weights - static_cast<double>(buffer.value), 1);
+  EXPECT_NEAR(pool.cache, 23.5 * kTestGiB - weights - buffer, 1);
 }
 
 TEST(ComputeBuffer, IsWhatLlamaCppsLogsSay) {
   constexpr double kMiB = 1 << 20U;
-  const auto buffer = [](const char* name) {
-    return static_cast<double>(compute_buffer(*find_model(name), 512).value) / kMiB;
+  const auto buffer = [](const char* name, const Settings& settings) {
+    return compute_buffer(*find_model(name), settings) / kMiB;
   };
-  EXPECT_NEAR(buffer("llama-3-8b"), 258.50, 0.01);
-  EXPECT_NEAR(buffer("gpt-oss-20b"), 398.38, 0.01);
+  EXPECT_NEAR(buffer("llama-3-8b", {}), 258.50, 0.01);
+  EXPECT_NEAR(buffer("gpt-oss-20b", {}), 398.38, 0.01);
+  // Llama 3.1 8B by ollama, of December 2025: n_ctx = 8192, n_ubatch = 512, flash_attn = 0.
+  EXPECT_NEAR(buffer("llama-3.1-8b", {.sequence = 8192, .attention = Attention::eager}), 560.00, 0.01);
+  EXPECT_NEAR(buffer("llama-3-8b", {.split = LayerSplit{.tokens = 2048}}), 4 * 258.50, 0.01);
+  // Command-R over two GPUs, n_ctx = 4096, "pipeline parallelism enabled (n_copies=4)" (ggml-org/llama.cpp#6122).
+  Settings two{.sequence = 4096, .attention = Attention::eager, .split = LayerSplit{}};
+  two.parallel.layer_stages = 2;
+  EXPECT_NEAR(buffer("c4ai-command-r-v01", two), 672.01, 0.02);
+  two.split->gpu_layers = 40;
+  EXPECT_LT(buffer("c4ai-command-r-v01", two), 600) << "not where the host has layers";
 }
 
 TEST(ServingPool, RefusesAnImpossibleUtilization) {

@@ -18,18 +18,22 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
 }
 
 constexpr auto kPrograms = std::to_array<std::string_view>(
-    {"vllm", "sglang", "python", "python3", "accelerate", "torchrun", "deepspeed", "trl", "uv", "uvx", "sudo", "nohup",
-     "env", "llama-server", "llama-cli", "trtllm-serve", "docker", "podman", "nerdctl"});
+    {"vllm",      "sglang", "python", "python3",      "accelerate", "torchrun", "deepspeed",
+     "trl",       "uv",     "uvx",    "sudo",         "nohup",      "env",      "llama-server",
+     "llama-cli", "llama",  "ollama", "trtllm-serve", "docker",     "podman",   "nerdctl"});
 constexpr auto kContainers = std::to_array<std::string_view>({"docker", "podman", "nerdctl"});
 /// Those whose every line serves.
-constexpr auto kServers = std::to_array<std::string_view>({"llama-server", "trtllm-serve"});
+constexpr auto kServers =
+    std::to_array<std::string_view>({"llama-server", "llama-cli", "llama", "ollama", "trtllm-serve"});
 /// What a program, or the beginning of a module's name, is of the engines besides vLLM.
 struct OfEngine {
   std::string_view program;
   std::string_view engine;
 };
 constexpr OfEngine kOfEngines[] = {
-    {"sglang", "sglang"}, {"llama-server", "llama.cpp"}, {"trtllm-serve", "tensorrt-llm"}};
+    {"sglang", "sglang"},   {"llama-server", "llama.cpp"}, {"llama-cli", "llama.cpp"},
+    {"llama", "llama.cpp"}, {"ollama", "ollama"},          {"trtllm-serve", "tensorrt-llm"},
+    {"vllm", "vllm"}};
 /// An image of an engine, by a part of its name, and what it starts.
 struct Image {
   std::string_view part;
@@ -43,7 +47,8 @@ constexpr Image kImages[] = {{"vllm-openai", "vllm", "serve"},
                              {"lmsysorg/sglang", {}},
                              {"nvcr.io/nvidia/", {}}};
 /// What follows a program's name.
-constexpr auto kActions = std::to_array<std::string_view>({"serve", "launch", "run", "sft", "launch_server"});
+constexpr auto kActions =
+    std::to_array<std::string_view>({"serve", "launch", "run", "pull", "cli", "sft", "launch_server"});
 
 /// "CUDA_VISIBLE_DEVICES=0" before a command.
 bool is_assignment(std::string_view word) {
@@ -112,9 +117,20 @@ Head head_of(const std::vector<std::string>& words) {
 
 bool names_task(const std::string& word) { return word == "--task" || word.starts_with("--task="); }
 
-bool names_model_of_llama_cpp(std::string_view word) {
-  return word == "-m" || word == "-hf" || word == "-hfr" || word == "--hf-repo";
+bool names_engine(const std::string& word) { return word == "--engine" || word.starts_with("--engine="); }
+
+/// llama.cpp's repositories, and the file in one, whose name says more.
+bool names_repository(std::string_view word) { return word == "-hf" || word == "-hfr" || word == "--hf-repo"; }
+bool names_file_of_repository(std::string_view word) { return word == "-hff" || word == "--hf-file"; }
+bool names_model_of_llama_cpp(std::string_view word) { return word == "-m" || names_repository(word); }
+
+/// llama.cpp's -fa, with on, off or auto behind it since August 2025.
+bool is_flash_option(std::string_view word) { return word == "-fa" || word == "--flash-attn"; }
+bool is_flash_value(std::string_view word) {
+  return word == "on" || word == "off" || word == "auto" || word == "1" || word == "0";
 }
+/// llama.cpp's logical batch, of which no memory of the GPU depends: --ubatch-size is what is computed at a time.
+bool is_logical_batch(std::string_view word) { return word == "-b" || word == "--batch-size"; }
 
 bool is_script(std::string_view word) { return word.ends_with(".py") && !word.starts_with('-'); }
 
@@ -201,10 +217,12 @@ std::ptrdiff_t start_of_line(const std::vector<std::string>& words) {
 }
 
 /// The words of a line whose first one starts the program.
-std::vector<std::string> line_without_launcher(const std::vector<std::string>& words, bool names_a_task) {
+std::vector<std::string> line_without_launcher(const std::vector<std::string>& words, bool names_a_task,
+                                               bool names_an_engine) {
   const Head head = head_of(words);
   std::vector<std::string> result;
   bool script_gone = !head.program;
+  const bool names_file = std::ranges::any_of(words, names_file_of_repository);
   for (std::size_t i = head.words; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "--") {
@@ -215,8 +233,17 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
     const bool checkpointing = word == "--gradient_checkpointing" || word == "--gradient-checkpointing";
     if (!script_gone && is_script(word)) {
       script_gone = true;
-    } else if (names_model_of_llama_cpp(word)) {
+    } else if (names_file && names_repository(word)) {
+      ++i;
+    } else if (names_model_of_llama_cpp(word) || names_file_of_repository(word)) {
       result.emplace_back("--model");
+    } else if (word == "-np" || word == "--parallel") {
+      result.emplace_back("--max-requests");
+    } else if (is_flash_option(word) && is_flash_value(behind)) {
+      if (behind == "off" || behind == "0") result.insert(result.end(), {"--attention", "eager"});
+      ++i;
+    } else if (head.engine == "llama.cpp" && is_logical_batch(word)) {
+      ++i;
     } else if (checkpointing && (behind == "true" || behind == "false")) {
       if (behind == "true") result.insert(result.end(), {"--recompute", "full"});
       ++i;
@@ -225,7 +252,9 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
     }
   }
   if (!head.serves || names_a_task) return result;
-  if (!head.engine.empty()) result.insert(result.begin(), {"--engine", std::string(head.engine)});
+  const bool usual = head.engine == "vllm";
+  if (!head.engine.empty() && !(usual && names_an_engine))
+    result.insert(result.begin(), {"--engine", std::string(head.engine)});
   result.insert(result.begin(), {"--task", "serve"});
   return result;
 }
@@ -237,7 +266,8 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& given)
   const auto line = words.begin() + start_of_line(words);
   std::vector<std::string> result(words.begin(), line);
   std::ranges::move(
-      line_without_launcher(without_container({line, words.end()}), std::ranges::any_of(words, names_task)),
+      line_without_launcher(without_container({line, words.end()}), std::ranges::any_of(words, names_task),
+                            std::ranges::any_of(words, names_engine)),
       std::back_inserter(result));
   return result;
 }

@@ -8,7 +8,8 @@
 namespace gpuwarden::cli {
 
 /// The words without those that start the program ("vllm serve", "python -m sglang.launch_server", "accelerate launch",
-/// "train.py"), and with llama.cpp's -m and -hf as --model. A server's line becomes one of `--task serve`, with its
+/// "train.py"), and with llama.cpp's -m and -hf as --model, its -np as --max-requests. A server's line becomes one of
+/// `--task serve`, with its
 /// `--engine` where that is not vLLM, unless it names a task; "--gradient_checkpointing True" becomes `--recompute
 /// full`. Options of gpuwarden's own may stand before the line, which may be one quoted word, or the arguments of an
 /// image behind "docker run".

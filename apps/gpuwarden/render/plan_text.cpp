@@ -59,8 +59,7 @@ std::string settings_line(const PlanAnswer& answer) {
   if (settings.task == Task::adapters)
     words.push_back(
         fmt::format("rank {}, {} trained", settings.adapters.rank, count_words(settings.adapters.stated_parameters)));
-  if (settings.quantization != Quantization::none)
-    words.push_back(spaced(to_string(settings.quantization)) + " weights");
+  if (settings.quantization != Quantization::none) words.push_back(title_of(settings.quantization) + " weights");
   words.push_back(fmt::format("{} x {} tokens", settings.micro_batch, settings.sequence));
   return "task: " + join(words, ", ") + "\n";
 }
@@ -98,7 +97,8 @@ std::string bars(const PlanAnswer& answer, const Style& style, bool explained) {
                       bar(usable > 0 ? estimate.expected() / usable : 0, kBarWidth), gib(usable));
   text += fmt::format("  {} {} to {}\n", fit("likely between", kNameWidth), gib(estimate.low()), gib(estimate.high()));
   if (estimate.host > 0)
-    text += fmt::format("  {} {:>11} for each GPU\n", fit("on the host", kNameWidth), gib(estimate.host));
+    text += fmt::format("  {} {:>11}{}\n", fit("on the host", kNameWidth), gib(estimate.host),
+                        best.settings.split ? "" : " for each GPU");
   return text;
 }
 
@@ -210,6 +210,39 @@ std::string advice(const PlanAnswer& answer, const Style& style) {
   return text;
 }
 
+/// "layers 0 to 15 and the output": what one of the GPUs, or the host, holds.
+std::string held_words(const LayerLoad& load, std::uint32_t first) {
+  if (load.layers == 0) return load.output ? "the output" : "no layer";
+  std::string text = load.layers == 1 ? fmt::format("layer {}", first)
+                                      : fmt::format("{} layers, {} to {}", load.layers, first, first + load.layers - 1);
+  return load.output ? text + ", and the output" : text;
+}
+
+/// Which GPU holds which layers of what llama.cpp spreads, and what says so to it.
+std::string layers(const PlanAnswer& answer) {
+  if (!answer.loads) return "";
+  const LayerLoads& loads = *answer.loads;
+  std::string text;
+  const auto line = [&](const std::string& where, const std::string& what, const LayerLoad& load) {
+    const std::string cache = load.cache > 0 ? ", KV cache " + gib(load.cache) : "";
+    text += fmt::format("  {} {}: weights {}{}\n", fit(where, kNameWidth), what, gib(load.weights), cache);
+  };
+  std::uint32_t first = loads.host.layers;
+  if (loads.gpus.size() > 1 || first > 0) {
+    for (std::size_t i = 0; i < loads.gpus.size(); ++i) {
+      line(fmt::format("GPU {}", i), held_words(loads.gpus[i], first), loads.gpus[i]);
+      first += loads.gpus[i].layers;
+    }
+  }
+  if (answer.best().settings.split && answer.best().settings.split->host_experts > 0)
+    line("host", "the input's embedding, and experts", loads.host);
+  else if (loads.host.layers > 0)
+    line("host", "the input's embedding, and " + held_words(loads.host, 0), loads.host);
+  else
+    line("host", "the input's embedding", loads.host);
+  return text + fmt::format("  {} {}\n", fit("options", kNameWidth), answer.engine_options);
+}
+
 std::string serving(const PlanAnswer& answer) {
   if (!answer.pool) return "";
   const ServingPool& pool = *answer.pool;
@@ -218,17 +251,18 @@ std::string serving(const PlanAnswer& answer) {
   const std::string requests =
       fmt::format("{:.1f} requests of {} tokens at once", pool.requests, answer.best().settings.sequence);
   std::string text =
-      answer.request.work.engine == Engine::llama_cpp
+      answer.loads
           ? fmt::format(
                 "\nserving: beside weights and compute buffer there is room for {} of KV cache{}, {} tokens "
-                "(-c): {}\n",
-                gib(pool.cache), each, pool.tokens, requests)
+                "({}): {}\n",
+                gib(pool.cache), each, pool.tokens, answer.request.work.engine == Engine::ollama ? "num_ctx" : "-c",
+                requests)
           : fmt::format("\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {}\n", gib(pool.cache),
                         each, answer.request.work.serving_utilization * 100, pool.tokens, requests);
   text +=
       fmt::format("  by engine and version: weights {} to {}, cache {} to {}, {} to {} tokens\n", gib(pool.weights_low),
                   gib(pool.weights_high), gib(pool.cache_low), gib(pool.cache_high), pool.tokens_low, pool.tokens_high);
-  return text;
+  return text + layers(answer);
 }
 
 std::string verdict(const PlanAnswer& answer, const Style& style) {

@@ -10,12 +10,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/planning/calibrate.hpp"
 #include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/gpus.hpp"
+#include "gpuwarden/planning/layer_split.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 #include "gpuwarden/planning/search.hpp"
 #include "gpuwarden/planning/serving.hpp"
@@ -43,6 +45,8 @@ struct PlanAnswer {
   bool fits = false;
   std::vector<ExplainedUse> lines;  ///< of the chosen candidate's peak
   std::optional<ServingPool> pool;  ///< of serving
+  std::optional<LayerLoads> loads;  ///< of an engine that splits layers
+  std::string engine_options;       ///< of such an engine: what says so on its command line
   /// Tokens of the longest request that the pool would hold, where it holds not one of those asked for.
   std::optional<std::uint32_t> longest_request;
   std::optional<Calibration> calibration;

@@ -177,6 +177,11 @@ struct ModelShape {
   std::uint32_t quantization_group = 0;     ///< weights that share a scale; 0: as the format usually has it
   bool quantized_experts_only = false;      ///< matrices besides the experts' stay in 16 bit
   bool quantized_weights_only = false;      ///< what comes into a matrix stays in 16 bit, and so do products
+  bool gguf = false;                        ///< named as llama.cpp's files or ollama's tags are
+  bool tag = false;                         ///< of these, ollama's
+  bool assumed_mix = false;                 ///< of such a file, whose name says no width
+  std::string dynamic_mix;  ///< the mix of such a file that no rule gives ("UD-Q4_K_XL"); `quantization` is the nearest
+  bool mxfp4_experts = false;  ///< they were published so: llama.cpp's files keep them, whatever their mix
 
   /// Where the shape comes from: a file's name, a catalogue row's source, or how it was estimated.
   std::string source;

@@ -26,6 +26,9 @@ enum class Component {
 };
 std::string_view to_string(Component component);
 
+/// What a matrix of a layer does, however its family calls it.
+enum class Role { other, query, key, value, qkv, output, gate, up, down };
+
 /// One kind of weight.
 struct Weight {
   std::string module;  ///< as Hugging Face names it: "q_proj"
@@ -36,6 +39,7 @@ struct Weight {
   bool linear = false;  ///< multiplies activations inside a layer: LoRA can adapt it, 4- and 8-bit loaders shrink it
   std::uint64_t copies = 0;         ///< in the whole model
   std::uint64_t active_copies = 0;  ///< of them, that one token passes through
+  Role role = Role::other;          ///< of attention's and the MLPs' own; two of them in one matrix: of the last
 
   /// Of one copy, bias included.
   std::uint64_t elements() const { return inputs * outputs + (bias ? outputs : 0); }

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
@@ -71,6 +74,42 @@ enum class Quantization {
   mxfp4,  ///< the experts alone: 4 bits, and 8 for a block of 32 (GPT-OSS)
   hqq,    ///< 4 bits, groups of 64 with scale and zero in 16 bit
   nvfp4,  ///< 4 bits, and 8 for a block of 16
+  // Mixes of llama.cpp's files (gguf.hpp).
+  q8_0,
+  q6_k,
+  q6_k_l,
+  q5_0,
+  q5_1,
+  q5_k_s,
+  q5_k_m,
+  q5_k_l,
+  q4_0,
+  q4_1,
+  q4_k_s,
+  q4_k_m,
+  q4_k_l,
+  q3_k_s,
+  q3_k_m,
+  q3_k_l,
+  q3_k_xl,
+  q2_k,
+  q2_k_s,
+  q2_k_l,
+  iq4_nl,
+  iq4_xs,
+  iq3_m,
+  iq3_s,
+  iq3_xs,
+  iq3_xxs,
+  iq2_m,
+  iq2_s,
+  iq2_xs,
+  iq2_xxs,
+  iq1_m,
+  iq1_s,
+  tq1_0,
+  tq2_0,
+  mxfp4_moe,
 };
 
 /// Matrix products of training in 8 bits. Transformer Engine in Megatron, else torchao: weights stay what they are.
@@ -120,6 +159,23 @@ struct Parallelism {
   bool operator==(const Parallelism&) const = default;
 };
 
+/// How llama.cpp spreads a model over GPUs and the host.
+struct LayerSplit {
+  enum class Mode {
+    layer,  ///< whole layers, each with its part of the KV cache
+    row,    ///< the rows of dense matrices; everything else of a layer by layers
+    none,   ///< one GPU
+  };
+  Mode mode = Mode::layer;
+  std::vector<double> shares;               ///< of each GPU (--tensor-split); empty: alike
+  std::optional<std::uint32_t> gpu_layers;  ///< -ngl: the last so many on GPUs, the output one of them; empty: all
+  std::uint32_t host_experts = 0;           ///< of the first so many layers, whose experts the CPU keeps (--n-cpu-moe)
+  std::string keys = "f16";                 ///< the KV cache's types, as llama.cpp calls them
+  std::string values = "f16";
+  std::uint32_t tokens = 512;  ///< that are worked on at a time (--ubatch-size)
+  bool operator==(const LayerSplit&) const = default;
+};
+
 /// Matrices that adapters stand beside.
 struct AdapterTargets {
   bool query = true;
@@ -163,9 +219,10 @@ struct Settings {
   bool varied_lengths = false;  ///< samples are not padded to one length: the allocator's blocks fit worse
   bool growing_cache = false;   ///< the KV cache is concatenated anew for each token (before transformers' Cache)
   Quantization quantization = Quantization::none;
-  double kv_bytes = 2;  ///< of an element of the KV cache: 2, 1 (fp8, int8) or 4
+  double kv_bytes = 2;  ///< of an element of the KV cache: 2, 1 (fp8, int8) or 4; between them as ggml's blocks have it
   Adapters adapters;
   Parallelism parallel;
+  std::optional<LayerSplit> split;  ///< llama.cpp's own way, over parallel.layer_stages GPUs
   Framework framework = Framework::transformers;
 
   /// Tokens of a micro-batch on one GPU.
@@ -188,6 +245,8 @@ std::string_view to_string(Recompute value);
 std::string_view to_string(Attention value);
 std::string_view to_string(LossKernel value);
 std::string_view to_string(Quantization value);
+/// How people write it: "Q4_K_M", "nf4 double".
+std::string title_of(Quantization value);
 std::string_view to_string(Framework value);
 /// How people write a framework's name: "Megatron", "torchtitan".
 std::string_view title_of(Framework value);

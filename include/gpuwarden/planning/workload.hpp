@@ -15,7 +15,7 @@
 namespace gpuwarden::planning {
 
 /// What serves a model; each decides otherwise how long requests may be where nobody says so.
-enum class Engine { vllm, sglang, llama_cpp, tensorrt_llm };
+enum class Engine { vllm, sglang, llama_cpp, ollama, tensorrt_llm };
 
 /// Where settings.sequence comes from.
 enum class Length {
@@ -23,6 +23,7 @@ enum class Length {
   assumed,  ///< nobody said it, and the model's window is not known
   window,   ///< it is the model's: an engine whose pool cannot hold one request of it does not start
   fitted,   ///< the model's at most; where the pool cannot hold that, what it holds
+  usual,    ///< the engine's own for GPUs of such memory (ollama), the model's at most
 };
 
 /// A model and its task. What is not fixed is searched.
