@@ -161,6 +161,12 @@ std::string with_report(std::string step) {
   return step;
 }
 
+std::string on_mac(const std::string& step) {
+  const auto instead = steps_without_cuda();
+  if (std::ranges::find(instead, step) != instead.end()) return step;
+  return is_of_nvidia(step) || has_one_of(step, kOfLinux) || has_word(step, "Linux") ? "" : step;
+}
+
 /// A step as the platform has it; empty: nothing.
 std::string step_on(Platform platform, const std::string& step) {
   constexpr std::string_view kSmi = "sudo nvidia-smi ";
@@ -170,8 +176,7 @@ std::string step_on(Platform platform, const std::string& step) {
   if (platform == Platform::windows && of_nccl) return "";  // there are neither
   const bool of_linux = platform != Platform::wsl && step.starts_with("On Linux");
   if (step.starts_with("On a Mac ") || of_linux) return "";
-  if (platform == Platform::macos)
-    return is_of_nvidia(step) || has_one_of(step, kOfLinux) || has_word(step, "Linux") ? "" : step;
+  if (platform == Platform::macos) return on_mac(step);
   for (const Counterpart& one : kCounterparts) {
     if (!has_one_of(step, one.words)) continue;
     const std::string_view instead = platform == Platform::wsl ? one.wsl : one.windows;

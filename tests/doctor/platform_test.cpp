@@ -110,6 +110,8 @@ TEST(Platforms, WhatWantsCudaOnAMacIsShownWhatThereIsInstead) {
   EXPECT_EQ(examination.findings[0].id, "reported-cpu-build");
   EXPECT_THAT(examination.findings[0].fix, ::testing::Contains(HasSubstr("the device 'mps'")));
   machine.environment->messages.clear();
+  EXPECT_EQ(found_in(machine, "vllm"), "purpose-without-gpu");
+  EXPECT_THAT(fixes_of(machine, "vllm"), HasSubstr("needs a Linux machine with an NVIDIA GPU"));
   EXPECT_EQ(examined(machine).overall, doctor::Status::not_judged);
 }
 
