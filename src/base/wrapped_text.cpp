@@ -26,6 +26,8 @@ struct Row {
   std::size_t columns = 0;  ///< characters
   std::size_t widest = 0;   ///< of the rows around it, to the next empty ones
   bool is_own = false;      ///< begins, by its looks, what was printed as a line of its own
+  bool opens = false;       ///< of a table, without its right edge
+  bool closes = false;      ///< of a table, without its left one
   bool is_whole = false;    ///< of a table or a rule: it goes on in no other
 };
 
@@ -80,17 +82,19 @@ bool begins_anew(std::string_view text) {
   return std::ranges::any_of(kBeginnings, begins) || begins_with_time(start);
 }
 
+bool is_edge(char c) { return c == '|' || c == '+'; }
+
 /// "| GPU  Name ... |", "+-----+", "=====": a table's rows, and rules.
 bool is_whole(std::string_view text) {
   if (text.empty()) return true;
-  const auto edge = [](char c) { return c == '|' || c == '+'; };
-  if (edge(text.front()) && edge(text.back()) && text.size() > 1) return true;
+  if (is_edge(text.front())) return text.size() > 1 && is_edge(text.back());
   return std::ranges::all_of(text, [&](char c) { return !is_alnum(c); });
 }
 
 /// Without the blanks that fill a row up; a single one may be that at which it was broken.
 std::string_view without_filling(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.starts_with('|')) return line;
   const std::size_t end = line.find_last_not_of(' ') + 1;
   return line.size() > end + 1 ? line.substr(0, end) : line;
 }
@@ -111,7 +115,9 @@ std::vector<Row> rows_of(std::string_view text) {
   std::vector<Row> rows;
   for (const std::string_view line : split(text, '\n')) {
     const std::string_view row = without_filling(line);
-    rows.push_back({row, columns_of(row), 0, begins_anew(row), is_whole(row)});
+    const bool left = !row.empty() && is_edge(row.front());
+    const bool right = !row.empty() && is_edge(row.back());
+    rows.push_back({row, columns_of(row), 0, begins_anew(row), left && !right, right && !left, is_whole(row)});
   }
   measure_blocks(rows);
   return rows;
@@ -119,6 +125,7 @@ std::vector<Row> rows_of(std::string_view text) {
 
 /// Whether a row may go on in the next one at all.
 bool may_go_on(const Row& row, const Row& next) {
+  if (row.opens) return next.closes;
   return !row.is_whole && !trim(next.text).empty() && !next.is_own && !next.is_whole;
 }
 
@@ -148,6 +155,7 @@ std::string beginnings_of(const Row& row, const Row& next) {
 
 /// Whether a row that ends at the last column was cut there: what follows begins no line.
 bool is_cut(const Row& row, const Row& next) {
+  if (row.opens) return next.closes;
   const std::string_view rest = next.text;
   // A blank that the cut left: no program indents by one.
   if (rest.starts_with(' ')) return row.text.back() != ' ' && rest.size() > 1 && rest[1] != ' ';
@@ -170,6 +178,7 @@ Cuts cuts_at(const std::vector<Row>& rows, std::size_t width) {
       continue;
     ++cuts.rows;
     if (!may_go_on(rows[i], rows[i + 1]) || is_alike(rows[i], rows[i + 1]) || !is_cut(rows[i], rows[i + 1])) continue;
+    if (rows[i].opens) ++cuts.sure;
     ++cuts.cut;
     const char last = rows[i].text.back();
     cuts.sure += (is_alnum(last) || last == ' ') && is_alnum(rows[i + 1].text.front()) ? 1 : 0;

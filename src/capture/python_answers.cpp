@@ -56,7 +56,9 @@ std::string_view without_number(std::string_view text) {
 /// questions.
 bool is_asked(std::string_view text) {
   text = without_number(text);
-  if (text.contains("import torch") && text.contains("print(")) return true;
+  constexpr auto kModules = std::to_array<std::string_view>({"import torch", "import tensorflow", "import jax"});
+  const bool imports = std::ranges::any_of(kModules, [&](std::string_view one) { return text.contains(one); });
+  if (imports && text.contains("print(")) return true;
   const bool printed = text.starts_with("print(") && text.ends_with(')');
   if (printed) text = text.substr(6);
   const bool module = text.starts_with("torch.") || text.starts_with("tf.") || text.starts_with("jax.");

@@ -359,8 +359,12 @@ void purpose_architecture(const Subject& subject, Report& report) {
 void purpose_no_gpu(const Subject& subject, Report& report) {
   if (!subject.purpose.package && !subject.purpose.work) return;
   if (!subject.snapshot.gpus.empty()) return;
-  report.say(fmt::format("there is no GPU for {}", subject.purpose.text),
-             {"gpuwarden list   # what is seen, and why not more"});
+  if (platform_of(subject) == knowledge::Platform::macos)
+    report.say(fmt::format("this is macOS, which has no CUDA for {}", subject.purpose.text),
+               knowledge::steps_without_cuda());
+  else
+    report.say(fmt::format("there is no GPU for {}", subject.purpose.text),
+               {"gpuwarden list   # what is seen, and why not more"});
 }
 
 void purpose_memory(const Subject& subject, Report& report) {

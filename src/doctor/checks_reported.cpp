@@ -258,16 +258,22 @@ void frameworks_without_gpu(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "tensorflow_sees_no_gpu")) {
     const std::string version = version_of("tensorflow");
     const auto parsed = knowledge::Version::parse(version);
-    const bool windows = platform_of(subject) == knowledge::Platform::windows;
-    const bool left = windows && parsed && *parsed >= *knowledge::Version::parse("2.11");
+    const auto platform = platform_of(subject);
+    // A version that nobody told is likelier one of the last years.
+    const bool left =
+        platform == knowledge::Platform::windows && (!parsed || *parsed >= *knowledge::Version::parse("2.11"));
+    std::vector<std::string> steps{
+        fmt::format("pip install 'tensorflow[and-cuda]{}'", version.empty() ? "" : "==" + version),
+        "nvidia-smi   # does the driver run?"};
+    if (left) steps = {"wsl --install   # in PowerShell; there, in Linux:", "pip install 'tensorflow[and-cuda]'"};
+    if (platform == knowledge::Platform::macos)
+      steps = {
+          "pip install tensorflow-metal   # Apple's plugin, and the TensorFlow that it asks for: "
+          "https://developer.apple.com/metal/tensorflow-plugin/"};
     report.say(
         fmt::format("TensorFlow {}{}{}", version.empty() ? "" : version + " ",
                     left ? "has no GPU support on Windows itself (since 2.11)" : "sees no GPU", at_line(*message)),
-        left ? std::vector<std::string>{"wsl --install   # in PowerShell; there, in Linux:",
-                                        "pip install 'tensorflow[and-cuda]'"}
-             : std::vector<std::string>{
-                   fmt::format("pip install 'tensorflow[and-cuda]{}'", version.empty() ? "" : "==" + version),
-                   "nvidia-smi   # does the driver run?"});
+        std::move(steps));
   }
   for (const auto* message : of_kind(subject, "jax_sees_no_gpu"))
     report.say(fmt::format("JAX sees no GPU: its only device is the CPU{}", at_line(*message)),

@@ -50,7 +50,7 @@ constexpr auto kCounterparts = std::to_array<Counterpart>({
 /// What Windows has not, wherever a step speaks of it.
 constexpr std::string_view kOfLinux =
     "sudo|apt-get|apt-key|dnf|yum|zypper|pacman|systemctl|journalctl|dmesg|ldconfig|ldd|chmod|usermod|sysctl|ulimit|"
-    "lsb_release|uname|fuser|lsof|cuda-keyring|/etc|/dev|/sys|/proc|/var";
+    "lsb_release|uname|fuser|lsof|cuda-keyring|LD_LIBRARY_PATH|LD_PRELOAD|/usr|/etc|/dev|/sys|/proc|/var";
 /// The same of what is a word of a sentence, too: where a command begins.
 constexpr std::string_view kCommands = "apt|grep|ls|cat|mount|umount|export|unset";
 
@@ -111,7 +111,7 @@ constexpr std::string_view kOfNvidia =
 
 bool is_of_nvidia(std::string_view step) {
   // "map it to the CPU, do not move it to 'cuda'" can be done everywhere.
-  if (step.contains("'cpu'") || step.contains("'cuda'")) return false;
+  if (step.contains("'cpu'") || step.contains("'cuda'") || step.contains("'gloo'")) return false;
   return contains_ignoring_case(step, "nvidia") || step.contains("CUDA") || has_one_of(step, kOfNvidia);
 }
 
@@ -161,13 +161,22 @@ std::string with_report(std::string step) {
   return step;
 }
 
+std::string on_mac(const std::string& step) {
+  const auto instead = steps_without_cuda();
+  if (std::ranges::find(instead, step) != instead.end()) return step;
+  return is_of_nvidia(step) || has_one_of(step, kOfLinux) || has_word(step, "Linux") ? "" : step;
+}
+
 /// A step as the platform has it; empty: nothing.
 std::string step_on(Platform platform, const std::string& step) {
   constexpr std::string_view kSmi = "sudo nvidia-smi ";
+  if (platform == Platform::windows && step == "sudo modprobe nvidia")
+    return "Device Manager, Display adapters: is NVIDIA's GPU there, and without a mark of an error?";
+  const bool of_nccl = has_one_of(step, "NCCL*|nccl*|libnccl2|dcgmi") && !step.contains("gloo");
+  if (platform == Platform::windows && of_nccl) return "";  // there are neither
   const bool of_linux = platform != Platform::wsl && step.starts_with("On Linux");
   if (step.starts_with("On a Mac ") || of_linux) return "";
-  if (platform == Platform::macos)
-    return is_of_nvidia(step) || has_one_of(step, kOfLinux) || has_word(step, "Linux") ? "" : step;
+  if (platform == Platform::macos) return on_mac(step);
   for (const Counterpart& one : kCounterparts) {
     if (!has_one_of(step, one.words)) continue;
     const std::string_view instead = platform == Platform::wsl ? one.wsl : one.windows;

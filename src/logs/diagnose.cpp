@@ -10,6 +10,7 @@
 #include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/knowledge/platform_steps.hpp"
 #include "gpuwarden/logs/findings.hpp"
+#include "gpuwarden/logs/recognise.hpp"
 
 namespace gpuwarden::logs {
 namespace {
@@ -41,7 +42,9 @@ void take_commands(const doctor::Finding& finding, diagnosis::Cause& cause) {
 /// What is wrong with the environment that the text tells of; what a cause says already goes into that cause.
 std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowledge& knowledge,
                                    diagnosis::Diagnosis& diagnosis) {
-  std::vector<doctor::Finding> findings = doctor::examine(told, knowledge).findings;
+  Snapshot machine = told;
+  take_platform(diagnosis.platform, machine);
+  std::vector<doctor::Finding> findings = doctor::examine(machine, knowledge).findings;
   std::erase_if(findings, [](const doctor::Finding& finding) { return finding.severity < doctor::Severity::error; });
   // Somebody asked whether CUDA is there: what failed with an error of its own is told by that.
   if (diagnosis.ordinary)

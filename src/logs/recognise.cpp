@@ -20,7 +20,8 @@ bool is_by_driver_model(const facts::Snapshot& machine, const facts::Host& told)
   return machine.source == "nvidia-smi" && told == facts::Host{.distribution = std::string(knowledge::kWindows)};
 }
 
-/// Facts that tell nothing of their system take what the messages around them tell.
+}  // namespace
+
 void take_platform(knowledge::Platform platform, facts::Snapshot& machine) {
   using knowledge::Platform;
   const facts::Host told = machine.environment ? machine.environment->host : facts::Host{};
@@ -34,8 +35,6 @@ void take_platform(knowledge::Platform platform, facts::Snapshot& machine) {
   else
     host.distribution = platform == Platform::macos ? knowledge::kMacos : knowledge::kWindows;
 }
-
-}  // namespace
 
 Recognised recognise(std::string_view text, const std::string& name) {
   const diagnosis::Diagnosis diagnosis = diagnosis::diagnose_text(text, name);

@@ -50,6 +50,19 @@ TEST(WrappedText, AFormsRowsAreJoinedByTheBlankAtWhichItBroke) {
             "already allocated by this process and held; 9.06 MiB free)\n");
 }
 
+TEST(WrappedText, ATableThatIsWiderThanTheTerminalIsATableAgain) {
+  const std::string table =
+      "+-----------------------------------------+------------------------+----------------------+\n"
+      "| NVIDIA-SMI 595.71.05              Driver Version: 595.71.05      CUDA Version: 13.2     |\n"
+      "|   0  NVIDIA GeForce RTX 2080 ...    Off |   00000000:0C:00.0  On |                  N/A |\n"
+      "|                                         |                        |                  N/A |\n"
+      "+-----------------------------------------+------------------------+----------------------+\n";
+  EXPECT_FALSE(unwrap(table));
+  const auto whole = unwrap(folded(table, 80));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->text, table);
+}
+
 TEST(WrappedText, WhatWasPrintedSoStays) {
   const std::string table =
       "+-----------------------------------------------------------------------------+\n"

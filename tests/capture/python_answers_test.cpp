@@ -72,6 +72,13 @@ TEST(PythonAnswers, TheLastOneCounts) {
   EXPECT_THAT(hidden.environment->messages, IsEmpty());
 }
 
+TEST(PythonAnswers, OfACommandForTensorFlowAreHeardAtAnyPrompt) {
+  const auto told = snapshot_of(
+      "C:\\Users\\lee>python -c \"import tensorflow as tf; print(tf.config.list_physical_devices('GPU'))\"\n[]\n");
+  ASSERT_EQ(told.environment->messages.size(), 1U);
+  EXPECT_EQ(told.environment->messages[0].kind, "tensorflow_sees_no_gpu");
+}
+
 TEST(PythonAnswers, EachMachineHasItsOwn) {
   const std::string text =
       "ada@login1:~$ python -c \"import torch; print(torch.__version__, torch.cuda.is_available())\"\n2.4.1+cpu False\n"

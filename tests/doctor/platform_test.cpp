@@ -26,9 +26,10 @@ constexpr auto kOfLinux = std::to_array<std::string_view>(
     {"sudo ", "apt ", "dnf ", "systemctl", "journalctl", "dmesg", "ldconfig", "export ", "/etc/"});
 
 /// Of parts that only Linux's driver has, or only containers and users of Linux: nothing can be done for them there.
-constexpr auto kOnLinuxOnly = std::to_array<std::string_view>(
-    {"fabric-manager-not-running", "fabric-manager-version-differs", "fabric-not-ready", "told-fabric-version",
-     "device-nodes-not-permitted", "container-without-uvm", "libcuda-compat-unfit", "reported-cuda-error"});
+constexpr auto kOnLinuxOnly =
+    std::to_array<std::string_view>({"fabric-manager-not-running", "fabric-manager-version-differs", "fabric-not-ready",
+                                     "told-fabric-version", "device-nodes-not-permitted", "container-without-uvm",
+                                     "libcuda-compat-unfit", "libcuda-stub-first", "reported-cuda-error"});
 
 constexpr auto kAllCases = std::to_array<std::span<const Case> (*)()>(
     {driver_cases, device_cases, fault_cases, health_cases, toolkit_cases, framework_cases, serving_cases,
@@ -109,6 +110,8 @@ TEST(Platforms, WhatWantsCudaOnAMacIsShownWhatThereIsInstead) {
   EXPECT_EQ(examination.findings[0].id, "reported-cpu-build");
   EXPECT_THAT(examination.findings[0].fix, ::testing::Contains(HasSubstr("the device 'mps'")));
   machine.environment->messages.clear();
+  EXPECT_EQ(found_in(machine, "vllm"), "purpose-without-gpu");
+  EXPECT_THAT(fixes_of(machine, "vllm"), HasSubstr("needs a Linux machine with an NVIDIA GPU"));
   EXPECT_EQ(examined(machine).overall, doctor::Status::not_judged);
 }
 

@@ -345,6 +345,11 @@ TEST(ReportedChecks, TensorFlowHasNoGpuOnWindowsItself) {
   software(machine).host.distribution = "windows";
   EXPECT_THAT(titles_of(machine), ::testing::HasSubstr("has no GPU support on Windows itself"));
   EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("wsl --install"));
+  software(machine).pythons.clear();
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("wsl --install")) << "a version that is not told";
+  software(machine).host.distribution = "macos";
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("tensorflow-metal"));
+  EXPECT_THAT(fixes_of(machine), Not(HasSubstr("and-cuda")));
 }
 
 }  // namespace

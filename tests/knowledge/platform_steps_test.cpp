@@ -93,8 +93,9 @@ TEST(PlatformSteps, WordsOfSentencesAreNoCommands) {
 }
 
 TEST(PlatformSteps, WindowsSetsVariablesInItsOwnShell) {
-  EXPECT_THAT(steps_on(Platform::windows, {"export NCCL_DEBUG=INFO   # says more", "export A=$B/c", "sudo ls"}),
-              ElementsAre("$env:NCCL_DEBUG='INFO'   # says more"));
+  EXPECT_THAT(steps_on(Platform::windows, {"export CUDA_LAUNCH_BLOCKING=1   # says more", "export A=$B/c", "sudo ls",
+                                           "export NCCL_DEBUG=INFO"}),
+              ElementsAre("$env:CUDA_LAUNCH_BLOCKING='1'   # says more"));
   EXPECT_THAT(
       steps_on(Platform::windows,
                {"export A=\"-DX=ON\"", "export A='-D X' B=2   # why", "export A='x", "unset CUDA_VISIBLE_DEVICES"}),
@@ -136,6 +137,13 @@ TEST(PlatformSteps, WhatIsSaidOfLinuxIsForLinuxAlone) {
   EXPECT_EQ(steps_on(Platform::wsl, steps), steps);
   EXPECT_THAT(steps_on(Platform::windows, steps), IsEmpty());
   EXPECT_THAT(steps_on(Platform::macos, steps), IsEmpty());
+}
+
+TEST(PlatformSteps, OnWindowsTheDriverIsLookedForInItsDeviceManager) {
+  EXPECT_THAT(steps_on(Platform::windows, {"sudo modprobe nvidia"}), ElementsAre(HasSubstr("Device Manager")));
+  EXPECT_THAT(steps_on(Platform::windows, {"sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm"}),
+              ElementsAre("restart Windows"));
+  EXPECT_THAT(steps_on(Platform::windows, {"run dcgmi diag -r 3", "Try NCCL_P2P_DISABLE=1"}), IsEmpty());
 }
 
 TEST(PlatformSteps, ALinuxKernelIsNoMatterOnWindows) {

@@ -71,6 +71,21 @@ TEST(Recognise, AMacIsKnownByItsFoldersAndNotWhereThereIsAnNvidiaGpu) {
   EXPECT_FALSE(remote.facts->snapshot.environment->host.distribution);
 }
 
+TEST(Recognise, WhatATerminalCutIsReadAsItWasPrinted) {
+  const auto known = recognise(
+      "2026-01-06 12:46:04 worker 3: torch.OutOfMemoryError: CUDA out of memory. Tried \n"
+      "to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB of which 5.25 MiB\n"
+      " is free.\n"
+      "PyTorch version 2.6.0+cu124 is what the environment of the second machine has ins\n"
+      "talled\n"
+      "[2026-02-21 10:48:10 TP0] Load weight begin. The file is checked first, avail mem\n"
+      "=137.34 GB\n",
+      "p");
+  ASSERT_FALSE(known.told.empty());
+  EXPECT_EQ(known.told.front().finding.id, "diagnose:oom_capacity");
+  EXPECT_THAT(known.told.front().finding.title, HasSubstr("20 MiB on GPU 0"));
+}
+
 TEST(Recognise, ATextOfNeitherSaysWhatIsKnown) {
   const auto known = recognise("Dear diary, today it rained.\n", "diary.txt");
   EXPECT_FALSE(known.facts);

@@ -10,6 +10,7 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/capture/capture.hpp"
 #include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::logs {
 
@@ -19,6 +20,9 @@ struct Recognised {
   std::optional<Error> unread;            ///< why there are no facts
   std::vector<doctor::ToldFinding> told;  ///< what its messages say, likeliest first
 };
+
+/// Facts that tell nothing of their system take what the messages around them tell.
+void take_platform(knowledge::Platform platform, facts::Snapshot& machine);
 
 /// Reads a text of any kind; `name` is the file's, for origin and messages.
 Recognised recognise(std::string_view text, const std::string& name);
