@@ -113,7 +113,10 @@ class Teller {
     ToldGpu one = gpus_.empty() ? next_ : gpus_[0];
     if (one.name.empty()) one.name = "unknown GPU";
     if (!ranks_.empty()) gpus_.assign(ranks_.size(), one);
-    for (std::size_t i = 0; i < ranks_.size(); ++i) gpus_[i].index = *std::next(ranks_.begin(), i);
+    auto rank = ranks_.begin();
+    for (ToldGpu& gpu : gpus_) {
+      if (rank != ranks_.end()) gpu.index = *rank++;
+    }
   }
 
   void take(const Values& values) {

@@ -327,9 +327,9 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const
   return diagnosis;
 }
 
-Diagnosis diagnose_text(std::string_view text, std::string file, RulesLeftOut left_out) {
+Diagnosis diagnose_text(std::string_view text, const std::string& file, const RulesLeftOut& left_out) {
   const auto capture = capture::read_capture(text, file);
-  const Reading reading = read_log(text, std::move(file), std::move(left_out));
+  const Reading reading = read_log(text, file, left_out);
   return diagnose(reading, nullptr, capture ? &capture->snapshot : nullptr);
 }
 

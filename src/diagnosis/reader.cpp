@@ -391,7 +391,7 @@ void add_joined(Reading& reading, Reading joined) {
 
 }  // namespace
 
-Reading read_log(std::string_view text, std::string file, RulesLeftOut left_out) {
+Reading read_log(std::string_view text, const std::string& file, const RulesLeftOut& left_out) {
   const auto whole = unwrap(text);
   if (!whole) return read_as(text, file, left_out);
   Reading joined = read_as(whole->text, file, left_out);

@@ -42,8 +42,8 @@ void cpu_build(const Subject& subject, Report& report) {
     if (torch.build != "cpu") continue;
     // Who sends a report with one Python in it means that one; a machine may have others, for the CPU on purpose.
     // vLLM brings a PyTorch with CUDA along, unless it was built for the CPU.
-    const bool only = is_elsewhere(subject) && torches(subject).size() == 1 &&
-                      facts::find_package(*torch.python, "vllm") == nullptr;
+    const bool only =
+        is_elsewhere(subject) && torches(subject).size() == 1 && facts::find_package(*torch.python, "vllm") == nullptr;
     report.say(only ? Severity::error : Severity::warning,
                fmt::format("PyTorch {}{} was built without CUDA: it does not use the {}", torch.version,
                            where(*torch.python), nvidia_gpus(subject)[0]->gpu.name),

@@ -66,6 +66,6 @@ Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine = null
                    const facts::Snapshot* report = nullptr);
 
 /// A text of any kind: its events, and whatever it tells about the machine (collect_env, nvidia-smi tables).
-Diagnosis diagnose_text(std::string_view text, std::string file, RulesLeftOut left_out = {});
+Diagnosis diagnose_text(std::string_view text, const std::string& file, const RulesLeftOut& left_out = {});
 
 }  // namespace gpuwarden::diagnosis

@@ -34,7 +34,7 @@ class LogReader {
 };
 
 /// A whole text at once.
-Reading read_log(std::string_view text, std::string file, RulesLeftOut left_out = {});
+Reading read_log(std::string_view text, const std::string& file, const RulesLeftOut& left_out = {});
 /// Adds another file of the same run.
 void add_reading(Reading& whole, Reading part);
 
