@@ -39,20 +39,18 @@ void add_layer(const FileWeights& file, std::uint32_t layer, LayerLoad& load) {
   load.weights += file.layers[layer];
 }
 
-/// A layer's rows of dense matrices go to every GPU by its share, experts to the host where it is to have them; the
-/// rest stays where the layer is.
-void add_layer_on_gpus(const FileWeights& file, std::uint32_t layer, const LayerSplit& split,
-                       const std::vector<double>& points, LayerLoad& load, LayerLoads& loads) {
-  add_layer(file, layer, load);
-  if (layer < split.host_experts) {
-    load.weights -= file.experts[layer];
-    loads.host.weights += file.experts[layer];
-  }
-  if (split.mode != LayerSplit::Mode::row) return;
-  load.weights -= file.dense[layer];
+/// The experts of a layer go to the host.
+void move_experts(const FileWeights& file, std::uint32_t layer, LayerLoad& from, LayerLoad& host) {
+  from.weights -= file.experts[layer];
+  host.weights += file.experts[layer];
+}
+
+/// The rows of a layer's dense matrices go to every GPU by its share; the rest stays where the layer is.
+void spread_rows(double dense, const std::vector<double>& points, LayerLoad& from, std::vector<LayerLoad>& gpus) {
+  from.weights -= dense;
   double before = 0;
-  for (std::size_t i = 0; i < loads.gpus.size(); ++i) {
-    loads.gpus[i].weights += file.dense[layer] * (points[i] - before);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    gpus[i].weights += dense * (points[i] - before);
     before = points[i];
   }
 }
@@ -89,10 +87,13 @@ LayerLoads layer_loads(const ModelFigures& model, const Settings& settings) {
   for (std::uint32_t layer = 0; layer < std::min(first, layers); ++layer) add_layer(file, layer, loads.host);
   for (std::uint32_t slot = first; slot < slots; ++slot) {
     LayerLoad& load = loads.gpus[gpu_at(points, (slot - 1.0 * first) / offloaded)];
-    if (slot == layers)
+    if (slot == layers) {
       add_output(file.output, load);
-    else
-      add_layer_on_gpus(file, slot, split, points, load, loads);
+      continue;
+    }
+    add_layer(file, slot, load);
+    if (slot < split.host_experts) move_experts(file, slot, load, loads.host);
+    if (split.mode == LayerSplit::Mode::row) spread_rows(file.dense[slot], points, load, loads.gpus);
   }
   // The host has a tied model's embedding already.
   if (offloaded == 0) add_output(file.tied ? file.output - file.embedding : file.output, loads.host);

@@ -36,14 +36,14 @@ class Inventory {
   void add(Weight weight) {
     if (weight.copies > 0 && weight.inputs > 0 && weight.outputs > 0) weights_.push_back(std::move(weight));
   }
-  /// Inputs and outputs of a matrix.
-  struct Size {
+  /// Inputs and outputs of a matrix, and what it is for.
+  struct Matrix {
     std::uint64_t inputs;
     std::uint64_t outputs;
+    Role role = Role::other;
   };
-  void linear(std::string_view module, Component component, Size size, bool bias, std::uint64_t copies,
-              Role role = Role::other) {
-    add({std::string(module), component, size.inputs, size.outputs, bias, true, copies, copies, role});
+  void linear(std::string_view module, Component component, Matrix matrix, bool bias, std::uint64_t copies) {
+    add({std::string(module), component, matrix.inputs, matrix.outputs, bias, true, copies, copies, matrix.role});
   }
   void table(std::string_view module, Component component, std::uint64_t rows, std::uint64_t width, bool bias = false) {
     add({std::string(module), component, rows, width, bias, false, 1, 1});
@@ -147,14 +147,14 @@ class Inventory {
     const std::uint64_t q = query_width(model_);
     const std::uint64_t k = key_width(model_);
     if (names_.qkv.empty()) {
-      linear(names_.query, Component::attention, {h, model_.gated_attention ? 2 * q : q}, model_.query_bias, copies,
-             Role::query);
-      linear(names_.key, Component::attention, {h, k}, model_.key_bias, copies, Role::key);
-      linear(names_.value, Component::attention, {h, k}, model_.value_bias, copies, Role::value);
+      linear(names_.query, Component::attention, {h, model_.gated_attention ? 2 * q : q, Role::query},
+             model_.query_bias, copies);
+      linear(names_.key, Component::attention, {h, k, Role::key}, model_.key_bias, copies);
+      linear(names_.value, Component::attention, {h, k, Role::value}, model_.value_bias, copies);
     } else {
-      linear(names_.qkv, Component::attention, {h, q + 2 * k}, model_.query_bias, copies, Role::qkv);
+      linear(names_.qkv, Component::attention, {h, q + 2 * k, Role::qkv}, model_.query_bias, copies);
     }
-    linear(names_.out, Component::attention, {q, h}, model_.attention_out_bias, copies, Role::output);
+    linear(names_.out, Component::attention, {q, h, Role::output}, model_.attention_out_bias, copies);
     if (model_.attention_sinks) vector("sinks", Component::attention, model_.heads, copies);
     if (model_.qk_norm == QkNorm::none) return;
     const bool each = model_.qk_norm == QkNorm::per_head;
@@ -190,18 +190,18 @@ class Inventory {
     norm("kv_a_layernorm", latent.kv_rank, copies);
     linear("kv_b_proj", Component::attention, {latent.kv_rank, a * (std::uint64_t{latent.nope_dim} + latent.value_dim)},
            false, copies);
-    linear("o_proj", Component::attention, {a * latent.value_dim, h}, model_.attention_out_bias, copies, Role::output);
+    linear("o_proj", Component::attention, {a * latent.value_dim, h, Role::output}, model_.attention_out_bias, copies);
   }
 
   void mlp(Component component, std::uint64_t width, bool bias, std::uint64_t copies) {
     const std::uint64_t h = model_.hidden;
     if (model_.gated_mlp && !names_.gate_up.empty() && component == Component::mlp) {
-      linear(names_.gate_up, component, {h, 2 * width}, bias, copies, Role::up);
+      linear(names_.gate_up, component, {h, 2 * width, Role::up}, bias, copies);
     } else {
-      if (model_.gated_mlp) linear(names_.gate, component, {h, width}, bias, copies, Role::gate);
-      linear(names_.up, component, {h, width}, bias, copies, Role::up);
+      if (model_.gated_mlp) linear(names_.gate, component, {h, width, Role::gate}, bias, copies);
+      linear(names_.up, component, {h, width, Role::up}, bias, copies);
     }
-    linear(names_.down, component, {width, h}, bias, copies, Role::down);
+    linear(names_.down, component, {width, h, Role::down}, bias, copies);
   }
 
   void experts(std::uint64_t layers) {

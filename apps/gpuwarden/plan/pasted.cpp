@@ -216,6 +216,27 @@ std::ptrdiff_t start_of_line(const std::vector<std::string>& words) {
   return 0;
 }
 
+/// Says an option of the program in our words, if it is one of those that have others here: how many words it takes,
+/// 0 where it stays as it is.
+std::size_t say_in_own_words(const std::string& word, const std::string& behind, std::vector<std::string>& result) {
+  if (names_model_of_llama_cpp(word) || names_file_of_repository(word)) {
+    result.emplace_back("--model");
+    return 1;
+  }
+  if (word == "-np" || word == "--parallel") {
+    result.emplace_back("--max-requests");
+    return 1;
+  }
+  if (is_flash_option(word) && is_flash_value(behind)) {
+    if (behind == "off" || behind == "0") result.insert(result.end(), {"--attention", "eager"});
+    return 2;
+  }
+  const bool checkpointing = word == "--gradient_checkpointing" || word == "--gradient-checkpointing";
+  if (!checkpointing || (behind != "true" && behind != "false")) return 0;
+  if (behind == "true") result.insert(result.end(), {"--recompute", "full"});
+  return 2;
+}
+
 /// The words of a line whose first one starts the program.
 std::vector<std::string> line_without_launcher(const std::vector<std::string>& words, bool names_a_task,
                                                bool names_an_engine) {
@@ -223,33 +244,27 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
   std::vector<std::string> result;
   bool script_gone = !head.program;
   const bool names_file = std::ranges::any_of(words, names_file_of_repository);
-  for (std::size_t i = head.words; i < words.size(); ++i) {
+  const auto is_left_out = [&](const std::string& word) {
+    return (names_file && names_repository(word)) || (head.engine == "llama.cpp" && is_logical_batch(word));
+  };
+  for (std::size_t i = head.words; i < words.size();) {
     const std::string& word = words[i];
     if (word == "--") {
       result.insert(result.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
       break;
     }
-    const std::string behind = i + 1 < words.size() ? to_lower(words[i + 1]) : "";
-    const bool checkpointing = word == "--gradient_checkpointing" || word == "--gradient-checkpointing";
     if (!script_gone && is_script(word)) {
       script_gone = true;
-    } else if (names_file && names_repository(word)) {
       ++i;
-    } else if (names_model_of_llama_cpp(word) || names_file_of_repository(word)) {
-      result.emplace_back("--model");
-    } else if (word == "-np" || word == "--parallel") {
-      result.emplace_back("--max-requests");
-    } else if (is_flash_option(word) && is_flash_value(behind)) {
-      if (behind == "off" || behind == "0") result.insert(result.end(), {"--attention", "eager"});
-      ++i;
-    } else if (head.engine == "llama.cpp" && is_logical_batch(word)) {
-      ++i;
-    } else if (checkpointing && (behind == "true" || behind == "false")) {
-      if (behind == "true") result.insert(result.end(), {"--recompute", "full"});
-      ++i;
-    } else {
-      result.push_back(word);
+      continue;
     }
+    if (is_left_out(word)) {
+      i += 2;
+      continue;
+    }
+    const std::size_t taken = say_in_own_words(word, i + 1 < words.size() ? to_lower(words[i + 1]) : "", result);
+    if (taken == 0) result.push_back(word);
+    i += std::max<std::size_t>(taken, 1);
   }
   if (!head.serves || names_a_task) return result;
   const bool usual = head.engine == "vllm";

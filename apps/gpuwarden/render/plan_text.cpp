@@ -213,8 +213,9 @@ std::string advice(const PlanAnswer& answer, const Style& style) {
 /// "layers 0 to 15 and the output": what one of the GPUs, or the host, holds.
 std::string held_words(const LayerLoad& load, std::uint32_t first) {
   if (load.layers == 0) return load.output ? "the output" : "no layer";
-  std::string text = load.layers == 1 ? fmt::format("layer {}", first)
-                                      : fmt::format("{} layers, {} to {}", load.layers, first, first + load.layers - 1);
+  const std::string text = load.layers == 1
+                               ? fmt::format("layer {}", first)
+                               : fmt::format("{} layers, {} to {}", load.layers, first, first + load.layers - 1);
   return load.output ? text + ", and the output" : text;
 }
 
