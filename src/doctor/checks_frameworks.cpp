@@ -277,14 +277,12 @@ void bitsandbytes_cuda(const Subject& subject, Report& report) {
 
 /// The failing import says it, whatever the versions are.
 void companion_fails(const Subject& subject, Report& report) {
-  for (const auto& message : subject.environment.messages) {
-    if (message.kind != "torchvision_operator") continue;
-    report.say(Severity::error,
-               fmt::format("torchvision was built for another PyTorch than the one that is installed{}",
-                           message.line == 0 ? "" : fmt::format(" (line {})", message.line)),
-               {fitting_torch(subject) + " torchvision torchaudio   # all of one index, in one go"});
-    return;
-  }
+  const auto* const message = told_of(subject, "torchvision_operator");
+  if (message == nullptr) return;
+  report.say(
+      Severity::error,
+      fmt::format("torchvision was built for another PyTorch than the one that is installed{}", at_line(*message)),
+      {fitting_torch(subject) + " torchvision torchaudio   # all of one index, in one go"});
 }
 
 /// The release that is made for this PyTorch, from the index of its build; else one's own build.
@@ -306,17 +304,16 @@ std::vector<std::string> xformers_for(std::string_view torch) {
 
 /// xFormers names both: "PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.8.0+cu128)". Its kernels are then left out.
 void xformers_differs(const Subject& subject, Report& report) {
-  for (const auto& message : subject.environment.messages) {
-    if (message.kind != "xformers_other_build") continue;
+  for (const auto* message : of_kind(subject, "xformers_other_build")) {
     constexpr std::string_view kName = "PyTorch ";
-    const std::string_view text = std::string_view(message.text).substr(0, message.text.find(" with CUDA "));
+    const std::string_view text = std::string_view(message->text).substr(0, message->text.find(" with CUDA "));
     const std::size_t at = text.rfind(kName);
     const std::string_view made = at == std::string_view::npos ? "" : text.substr(at + kName.size());
     // Of another Python alone both are the same.
-    if (made.empty() || made == message.value) continue;
+    if (made.empty() || made == message->value) continue;
     report.say(fmt::format("xFormers was built for PyTorch {}, this is {}{}: its kernels are not used", made,
-                           message.value, message.line == 0 ? "" : fmt::format(" (line {})", message.line)),
-               xformers_for(message.value));
+                           message->value, at_line(*message)),
+               xformers_for(message->value));
     return;
   }
 }

@@ -19,18 +19,6 @@ namespace {
 
 using facts::ReportedMessage;
 
-std::vector<const ReportedMessage*> of_kind(const Subject& subject, std::string_view kind) {
-  std::vector<const ReportedMessage*> result;
-  for (const auto& message : subject.environment.messages) {
-    if (message.kind == kind) result.push_back(&message);
-  }
-  return result;
-}
-
-std::string at_line(const ReportedMessage& message) {
-  return message.line == 0 ? "" : fmt::format(" (line {})", message.line);
-}
-
 /// Who mends error 802: the fabric manager must run, and be of the driver's exact version; a restart alone does not
 /// help where it is of another.
 std::vector<std::string> fabric_steps(const Subject& subject) {

@@ -16,28 +16,13 @@ namespace gpuwarden::doctor {
 
 namespace {
 
-using facts::ReportedMessage;
 using knowledge::Version;
-
-/// The first message of a kind, one with a value before one without; nullptr: there is none.
-const ReportedMessage* told_of(const Subject& subject, std::string_view kind) {
-  const ReportedMessage* found = nullptr;
-  for (const auto& message : subject.environment.messages) {
-    if (message.kind != kind) continue;
-    if (found == nullptr || (found->value.empty() && !message.value.empty())) found = &message;
-  }
-  return found;
-}
 
 /// The machine with the kernel that a message names, where none is told: it says whose packages are meant.
 facts::Environment with_kernel(const Subject& subject, std::string_view kernel) {
   facts::Environment environment = subject.environment;
   if (!environment.host.kernel && !kernel.empty()) environment.host.kernel = kernel;
   return environment;
-}
-
-std::string line_of(const ReportedMessage& message) {
-  return message.line == 0 ? "" : fmt::format(" (line {})", message.line);
 }
 
 std::string first_word(std::string_view text) {
@@ -53,7 +38,7 @@ void open_module_needed(const Subject& subject, Report& report) {
       no_older_than(subject, report, driver_branch(subject).value_or(0), {.module = facts::ModuleFlavour::open}));
   report.say(fmt::format("the driver refuses a GPU: it needs the open kernel module, and the proprietary one is "
                          "loaded{}",
-                         line_of(*message)),
+                         at_line(*message)),
              std::move(steps));
 }
 
@@ -64,12 +49,12 @@ void legacy_branch(const Subject& subject, Report& report) {
   const auto* ignored = told_of(subject, "nvrm_ignores_gpu");
   const std::string driver = ignored != nullptr && !ignored->value.empty() ? "driver " + ignored->value : "this driver";
   if (!branch) {
-    report.say(fmt::format("{} ignores a GPU that only an older branch serves{}", driver, line_of(*message)),
+    report.say(fmt::format("{} ignores a GPU that only an older branch serves{}", driver, at_line(*message)),
                {"read on in the log: it names the branch (\"Legacy drivers\")"});
     return;
   }
   report.say(
-      fmt::format("{} ignores a GPU: {} is the last branch that serves it{}", driver, branch->major, line_of(*message)),
+      fmt::format("{} ignores a GPU: {} is the last branch that serves it{}", driver, branch->major, at_line(*message)),
       install_driver(subject, report,
                      no_older_than(subject, report, branch->major,
                                    {.at_most = branch->major, .module = facts::ModuleFlavour::proprietary})));
@@ -79,7 +64,7 @@ void init_failed(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "nvrm_init_failed");
   if (message == nullptr) return;
   report.say(fmt::format("the driver cannot initialise a GPU: RmInitAdapter failed{}{}",
-                         message->value.empty() ? "" : fmt::format(" ({})", message->value), line_of(*message)),
+                         message->value.empty() ? "" : fmt::format(" ({})", message->value), at_line(*message)),
              {"power the machine off and on: a warm reboot does not reset the card",
               "sudo dmesg | grep -i nvrm   # the lines above it say why: firmware, memory window, open module",
               "test the card alone, in another slot, with its own power cable"});
@@ -88,7 +73,7 @@ void init_failed(const Subject& subject, Report& report) {
 void no_gpu_served(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "nvrm_no_gpu");
   if (message == nullptr) return;
-  report.say(fmt::format("the driver is loaded and serves no GPU{}", line_of(*message)),
+  report.say(fmt::format("the driver is loaded and serves no GPU{}", at_line(*message)),
              {"sudo dmesg | grep -i nvrm   # the lines above it name the GPU and the reason",
               "lspci -nnk -d 10de:   # the GPU, and the driver that has it"});
 }
@@ -96,7 +81,7 @@ void no_gpu_served(const Subject& subject, Report& report) {
 void owned_by_another(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "nvrm_other_driver");
   if (message == nullptr) return;
-  report.say(fmt::format("another kernel driver has the GPU (nouveau, vfio-pci, rivafb){}", line_of(*message)),
+  report.say(fmt::format("another kernel driver has the GPU (nouveau, vfio-pci, rivafb){}", at_line(*message)),
              {"lspci -nnk -d 10de:   # \"Kernel driver in use\"",
               "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee /etc/modprobe.d/nouveau-off.conf",
               rebuild_initramfs(subject.environment), "sudo reboot"});
@@ -105,7 +90,7 @@ void owned_by_another(const Subject& subject, Report& report) {
 void no_memory_window(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "nvrm_no_memory_window");
   if (message == nullptr) return;
-  report.say(fmt::format("the firmware gave the GPU no window in the address space{}", line_of(*message)),
+  report.say(fmt::format("the firmware gave the GPU no window in the address space{}", at_line(*message)),
              {"switch on \"Above 4G Decoding\" (and Resizable BAR) in the firmware's settings",
               "or add pci=realloc=on to the kernel's command line"});
 }
@@ -114,7 +99,7 @@ void key_rejected(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "module_key_rejected");
   if (message == nullptr) return;
   const bool ubuntu = family_of(subject.environment) == Family::ubuntu;
-  report.say(fmt::format("Secure Boot rejects the nvidia module: its key is not enrolled{}", line_of(*message)),
+  report.say(fmt::format("Secure Boot rejects the nvidia module: its key is not enrolled{}", at_line(*message)),
              {ubuntu ? "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der   # choose a password"
                      : "sudo mokutil --import /var/lib/dkms/mok.pub   # choose a password",
               "sudo reboot   # and enrol the key in the blue screen (MOK manager)",
@@ -126,7 +111,7 @@ void module_not_there(const Subject& subject, Report& report) {
   if (message == nullptr) return;
   const std::string kernel = first_word(message->value);
   report.say(fmt::format("there is no nvidia module for {}{}", kernel.empty() ? "this kernel" : "kernel " + kernel,
-                         line_of(*message)),
+                         at_line(*message)),
              {install_kernel_headers(with_kernel(subject, kernel)), "sudo dkms autoinstall", "sudo modprobe nvidia"});
 }
 
@@ -136,7 +121,7 @@ void headers_missing(const Subject& subject, Report& report) {
   facts::Environment environment = subject.environment;
   if (!message->value.empty()) environment.host.kernel = message->value;
   report.say(fmt::format("DKMS finds no headers of kernel {}, and cannot build the driver's module for it{}",
-                         message->value.empty() ? "that runs" : message->value, line_of(*message)),
+                         message->value.empty() ? "that runs" : message->value, at_line(*message)),
              {install_kernel_headers(environment), "sudo dkms autoinstall", "sudo modprobe nvidia"});
 }
 
@@ -159,7 +144,7 @@ void build_failed(const Subject& subject, Report& report) {
     steps.push_back(std::move(step));
   steps.emplace_back("the log's first error says which: missing headers, or a kernel newer than that driver");
   report.say(fmt::format("DKMS could not build driver {} for kernel {}{}", version.empty() ? "nvidia" : version, kernel,
-                         line_of(*message)),
+                         at_line(*message)),
              std::move(steps));
 }
 
@@ -172,7 +157,7 @@ void container_cuda(const Subject& subject, Report& report) {
   steps.push_back(fmt::format("or take an image for CUDA {}", own ? to_string(*own) + " or older" : "of this driver"));
   if (!own && is_elsewhere(subject)) steps.emplace_back("send also: nvidia-smi of the host");
   report.say(fmt::format("the container asks for CUDA {}, which the host's driver does not offer{}{}", to_string(*cuda),
-                         own ? fmt::format(" (it offers {})", to_string(*own)) : "", line_of(*message)),
+                         own ? fmt::format(" (it offers {})", to_string(*own)) : "", at_line(*message)),
              std::move(steps));
 }
 
@@ -183,7 +168,7 @@ void container_tools(const Subject& subject, Report& report) {
   for (std::string& step : configure_docker()) steps.push_back(std::move(step));
   report.say(fmt::format("the container engine knows no NVIDIA GPUs: the NVIDIA Container Toolkit is missing or not "
                          "configured{}",
-                         line_of(*message)),
+                         at_line(*message)),
              std::move(steps));
 }
 
@@ -191,7 +176,7 @@ void fabric_version(const Subject& subject, Report& report) {
   const auto* message = told_of(subject, "fabric_version_differs");
   if (message == nullptr) return;
   report.say(fmt::format("the fabric manager is of another version than the driver{}{}",
-                         message->value.empty() ? "" : " " + message->value, line_of(*message)),
+                         message->value.empty() ? "" : " " + message->value, at_line(*message)),
              install_fabric_manager(subject.environment, message->value));
 }
 
@@ -207,7 +192,7 @@ void ptxas(const Subject& subject, Report& report) {
   if (range)
     steps.insert(steps.begin(),
                  toolkit_step(subject, range->first, fmt::format("gpuwarden env use {}", to_string(range->first))));
-  report.say(fmt::format("ptxas does not know sm_{}{}{}", message->value, needs, line_of(*message)), std::move(steps));
+  report.say(fmt::format("ptxas does not know sm_{}{}{}", message->value, needs, at_line(*message)), std::move(steps));
 }
 
 constexpr std::string_view kInstallGuide = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/";

@@ -83,6 +83,25 @@ Torch torch_of(const Subject& subject, const facts::PythonEnvironment& python, c
 
 }  // namespace
 
+std::vector<const facts::ReportedMessage*> of_kind(const Subject& subject, std::string_view kind) {
+  std::vector<const facts::ReportedMessage*> result;
+  for (const auto& message : subject.environment.messages) {
+    if (message.kind == kind) result.push_back(&message);
+  }
+  return result;
+}
+
+const facts::ReportedMessage* told_of(const Subject& subject, std::string_view kind) {
+  const auto messages = of_kind(subject, kind);
+  const auto with_value = std::ranges::find_if(messages, [](const auto* message) { return !message->value.empty(); });
+  if (with_value != messages.end()) return *with_value;
+  return messages.empty() ? nullptr : messages.front();
+}
+
+std::string at_line(const facts::ReportedMessage& message) {
+  return message.line == 0 ? "" : fmt::format(" (line {})", message.line);
+}
+
 std::vector<const facts::GpuRecord*> nvidia_gpus(const Subject& subject) {
   std::vector<const facts::GpuRecord*> result;
   for (const auto& gpu : subject.snapshot.gpus) {

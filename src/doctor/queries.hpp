@@ -14,6 +14,13 @@
 
 namespace gpuwarden::doctor {
 
+/// The messages of this kind that the report quotes.
+std::vector<const facts::ReportedMessage*> of_kind(const Subject& subject, std::string_view kind);
+/// The first of them, one with a value before one without; nullptr: there is none.
+const facts::ReportedMessage* told_of(const Subject& subject, std::string_view kind);
+/// " (line 12)"; empty where the line is not known.
+std::string at_line(const facts::ReportedMessage& message);
+
 /// NVIDIA's GPUs among the machine's.
 std::vector<const facts::GpuRecord*> nvidia_gpus(const Subject& subject);
 /// Those for which `holds`.

@@ -316,7 +316,7 @@ std::vector<std::string> install_driver(const Subject& subject, Report& report, 
     return {knowledge::driver_step(platform, fitting_branch(subject, agreed))};
   const DriverWish wish = wish_for(subject, agreed);
   std::vector<std::string> steps = install_steps(subject.environment, wish);
-  const bool told = std::ranges::any_of(steps, [](const std::string& step) { return step.contains("Turing"); });
+  const bool told = std::ranges::find(steps, advice(wish)) != steps.end();
   const bool open = std::ranges::any_of(steps, [](const std::string& step) { return step.contains("open"); });
   if (wish.any_gpu && open && !told)
     steps.push_back(fmt::format(
