@@ -366,10 +366,6 @@ void number_as_printed(Reading& reading, const std::vector<std::uint32_t>& numbe
   for (Traceback& traceback : reading.tracebacks) renumber(traceback.line);
 }
 
-}  // namespace
-
-namespace {
-
 Reading read_as(std::string_view text, const std::string& file, const RulesLeftOut& left_out) {
   LogReader reader(file, left_out);
   reader.feed(text);

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
-#include "gpuwarden/base/wrapped_text.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 #include "gpuwarden/logs/unpack.hpp"
@@ -86,25 +86,26 @@ class Logbook {
 
   void read_text(const LogFile& file, const std::string& name, int fd, std::string_view piece) {
     const Beginning beginning = look_at(piece);
-    diagnosis::LogReader reader(name);
-    reader.feed(beginning.mark);
+    // What is small is read as a whole; what is not goes through the reader piece by piece.
+    std::optional<diagnosis::LogReader> reader;
     std::string text(beginning.mark);
-    bool small = true;
     piece.remove_prefix(beginning.skip);
     while (!piece.empty()) {
-      reader.feed(piece);
-      small = small && text.size() + piece.size() <= kLargestReport;
-      if (small)
-        text.append(piece);
-      else
+      if (!reader && text.size() + piece.size() > kLargestReport) {
+        reader.emplace(name);
+        reader->feed(text);
         std::string().swap(text);
+      }
+      if (reader)
+        reader->feed(piece);
+      else
+        text.append(piece);
       const auto next = read_piece(fd, buffer_);
       if (!next) problem(error_from_errno(next.error(), fmt::format("cannot read {} to its end", printable(name))));
       piece = next.value_or(std::string_view{});
     }
-    const bool wrapped = small && unwrap(text).has_value();
-    add(file, name, wrapped ? diagnosis::read_log(text, name) : reader.finish(), beginning.content != Content::binary);
-    if (small) look_for_machine(text, name);
+    add(file, name, reader ? reader->finish() : diagnosis::read_log(text, name), beginning.content != Content::binary);
+    if (!reader) look_for_machine(text, name);
   }
 
   void read_packed(const LogFile& file, const std::string& name, int fd, std::string bytes) {

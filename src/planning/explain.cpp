@@ -154,10 +154,6 @@ constexpr std::array<std::string_view, kUses> kSources{
     "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md; torch.nn.parallel's gradient_as_bucket_view",
 };
 
-}  // namespace
-
-namespace {
-
 std::string_view source_of(Use use, const Settings& settings) {
   if (settings.split && use == Use::working_set) return "llama.cpp's logs, \"compute buffer size\"";
   if (use == Use::weights && find_mix(settings.quantization) != nullptr)
