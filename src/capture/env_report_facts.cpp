@@ -286,7 +286,7 @@ void read_listed_names(const EnvReport& report, Snapshot& snapshot) {
   const auto count = parse_integer(trim(report.cell("gpu_count"))).value_or(1);
   if (names.size() == 1 && count > 1)
     names.resize(std::min(static_cast<std::size_t>(count), kMostGpus), std::string(names.front()));
-  std::string memory = std::string(trim(report.cell("gpu_memory")));
+  std::string memory(trim(report.cell("gpu_memory")));
   if (memory.ends_with("GB")) memory.replace(memory.size() - 2, 2, " GiB");
   const auto each = memory.ends_with(" GiB") ? memory_of(memory) : std::nullopt;
   for (const std::string& name : names) {

@@ -18,9 +18,9 @@ std::optional<facts::ComputeMode> compute_mode_of(std::string_view cell);
 void set_type(facts::GpuProcess& process, std::string_view type);
 /// "Wed Sep 25 10:40:24 2024" and "2024/01/16 14:44:16.977", read as UTC: captures do not name their time zone.
 std::optional<std::chrono::system_clock::time_point> time_of(std::string_view cell);
-/// Whether a text is the name of a GPU, and no sentence about one: "NVIDIA A10G", "GeForce RTX 2080", "AMD Instinct
 /// "560.94" of "32.0.15.6094", as Windows numbers NVIDIA's drivers; nothing for other numbers.
 std::optional<std::string> driver_of_windows(std::string_view number);
+/// Whether a text is the name of a GPU, and no sentence about one: "NVIDIA A10G", "GeForce RTX 2080", "AMD Instinct
 /// MI300X", "Orin (nvgpu)".
 bool is_name_of_gpu(std::string_view text);
 /// Fills compute capability, multiprocessors and cores from the model table, and the vendor from the name.

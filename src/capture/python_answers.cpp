@@ -205,12 +205,6 @@ std::string_view host_named_in(const Line& line) {
   return host.empty() ? host_of_heading(line.text) : host;
 }
 
-EnvReport& report_of(std::string_view host, std::vector<PythonAnswers>& machines) {
-  const auto found = std::ranges::find(machines, host, &PythonAnswers::host);
-  if (found != machines.end()) return found->report;
-  return machines.emplace_back(printable(host), EnvReport{.tool = EnvTool::program}).report;
-}
-
 }  // namespace
 
 std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines) {
@@ -222,15 +216,15 @@ std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines) {
   std::string host;
   for (std::size_t i = 0; i < said.size(); ++i) {
     const Line& asked = *said[i];
-    if (const auto named = host_named_in(asked); !named.empty()) host = named;
+    if (const auto named = host_named_in(asked); !named.empty()) host = printable(named);
     if (!asked.ended) continue;
-    EnvReport answers{.tool = EnvTool::program};
-    const auto rest = std::span(said).subspan(i + 1);
-    if (!take_told(asked, answers) && !take_asked(asked, rest, answers)) continue;
-    EnvReport& report = report_of(host, machines);
-    if (!take_told(asked, report)) take_asked(asked, rest, report);
+    const auto known = std::ranges::find(machines, host, &PythonAnswers::host);
+    PythonAnswers fresh{.host = host, .report = {.tool = EnvTool::program}};
+    EnvReport& report = known == machines.end() ? fresh.report : known->report;
+    if (!take_told(asked, report) && !take_asked(asked, std::span(said).subspan(i + 1), report)) continue;
     if (report.line == 0) report.line = asked.number;
     note_refusals(asked, report);
+    if (known == machines.end()) machines.push_back(std::move(fresh));
   }
   return machines;
 }
