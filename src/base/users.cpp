@@ -32,4 +32,14 @@ std::string name_of_user(std::uint32_t uid) {
   return user ? printable(user->name) : std::to_string(uid);
 }
 
+std::filesystem::path settings_folder(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return std::filesystem::path(found == environment.end() ? "" : found->second);
+  };
+  if (const auto folder = value("XDG_CONFIG_HOME"); !folder.empty()) return folder / "gpuwarden";
+  const auto home = value("HOME");
+  return home.empty() ? home : home / ".config/gpuwarden";
+}
+
 }  // namespace gpuwarden

@@ -3,6 +3,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/base/users.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
@@ -13,22 +14,14 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestFile = std::size_t{2} << 20U;
 
 std::vector<fs::path> folders(const Environment& environment) {
-  const auto value = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
   std::vector<fs::path> result;
-  if (const std::string own = value("GPUWARDEN_KNOWLEDGE_PATH"); !own.empty()) {
-    for (const auto folder : split(own, ':')) result.emplace_back(folder);
+  const auto named = environment.find("GPUWARDEN_KNOWLEDGE_PATH");
+  if (named != environment.end() && !named->second.empty()) {
+    for (const auto folder : split(named->second, ':')) result.emplace_back(folder);
     return result;
   }
   result.emplace_back("/etc/gpuwarden/knowledge");
-  const std::string configuration = value("XDG_CONFIG_HOME");
-  const std::string home = value("HOME");
-  if (!configuration.empty())
-    result.push_back(fs::path(configuration) / "gpuwarden/knowledge");
-  else if (!home.empty())
-    result.push_back(fs::path(home) / ".config/gpuwarden/knowledge");
+  if (const fs::path own = settings_folder(environment); !own.empty()) result.push_back(own / "knowledge");
   return result;
 }
 

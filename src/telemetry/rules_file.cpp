@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/users.hpp"
 #include "gpuwarden/telemetry/sinks.hpp"
 
 namespace gpuwarden::telemetry {
@@ -13,23 +14,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestRules = std::size_t{1} << 20U;
 
-fs::path users_file(const Environment& environment) {
-  const auto value = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
-  if (const std::string folder = value("XDG_CONFIG_HOME"); !folder.empty())
-    return fs::path(folder) / "gpuwarden/alerts.yaml";
-  const std::string home = value("HOME");
-  return home.empty() ? fs::path() : fs::path(home) / ".config/gpuwarden/alerts.yaml";
-}
-
 }  // namespace
 
 fs::path find_alert_rules(const Environment& environment) {
-  for (const fs::path& file : {users_file(environment), fs::path("/etc/gpuwarden/alerts.yaml")}) {
+  for (const fs::path& folder : {settings_folder(environment), fs::path("/etc/gpuwarden")}) {
     std::error_code ignored;
-    if (!file.empty() && fs::exists(file, ignored)) return file;
+    if (!folder.empty() && fs::exists(folder / "alerts.yaml", ignored)) return folder / "alerts.yaml";
   }
   return {};
 }

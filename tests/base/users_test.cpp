@@ -29,5 +29,12 @@ TEST(Users, ThreadsThatAskAtOnceGetTheirOwnAnswers) {
   }
 }
 
+TEST(Users, KeepSettingsWhereXdgSaysElseInTheirHome) {
+  EXPECT_EQ(settings_folder({{"XDG_CONFIG_HOME", "/a"}, {"HOME", "/b"}}), "/a/gpuwarden");
+  EXPECT_EQ(settings_folder({{"XDG_CONFIG_HOME", ""}, {"HOME", "/b"}}), "/b/.config/gpuwarden");
+  EXPECT_EQ(settings_folder({{"HOME", ""}}), "");
+  EXPECT_EQ(settings_folder({}), "");
+}
+
 }  // namespace
 }  // namespace gpuwarden

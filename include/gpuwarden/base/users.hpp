@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+
+#include "gpuwarden/base/subprocess.hpp"
 
 namespace gpuwarden {
 
@@ -16,5 +19,8 @@ struct User {
 std::optional<User> find_user(std::uint32_t uid);
 /// The user's name, fit for a terminal; the number where there is none.
 std::string name_of_user(std::uint32_t uid);
+/// Where a user keeps gpuwarden's settings: $XDG_CONFIG_HOME/gpuwarden, else $HOME/.config/gpuwarden; empty where
+/// neither is set. Whether there is such a folder is not looked at.
+std::filesystem::path settings_folder(const Environment& environment);
 
 }  // namespace gpuwarden
