@@ -25,6 +25,18 @@ Settings split_over(std::uint32_t gpus, Quantization quantization, LayerSplit sp
   return settings;
 }
 
+/// A file of 70 billion parameters in Q4_K_M and one request of 8192 tokens, by llama.cpp.
+PlanRequest request_of_70b(std::uint32_t gpus, const char* names, LayerSplit split = {}) {
+  PlanRequest request;
+  request.work.model = *find_model("Llama-3.1-70B-Instruct-Q4_K_M.gguf");
+  request.work.settings = split_over(gpus, Quantization::q4_k_m, std::move(split));
+  request.work.settings.sequence = 8192;
+  request.work.engine = Engine::llama_cpp;
+  request.work.serving_utilization = 1;
+  request.gpus = *gpus_named(names);
+  return request;
+}
+
 LayerLoads loads_of(const char* model, const Settings& settings) {
   return layer_loads(figures_of(*find_model(model)), settings);
 }
@@ -113,13 +125,7 @@ TEST(LayerSplit, ExpertsOfTheFirstLayersStayOnTheHost) {
 }
 
 TEST(LayerSplit, APlanTellsWhatTheGpuThatHoldsTheMostNeeds) {
-  PlanRequest request;
-  request.work.model = *find_model("Llama-3.1-70B-Instruct-Q4_K_M.gguf");
-  request.work.settings = split_over(2, Quantization::q4_k_m, {.shares = {3, 1}});
-  request.work.settings.sequence = 8192;
-  request.work.engine = Engine::llama_cpp;
-  request.work.serving_utilization = 1;
-  request.gpus = *gpus_named("2xa6000");
+  PlanRequest request = request_of_70b(2, "2xa6000", {.shares = {3, 1}});
   const auto plan = answer(request);
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(plan->loads);
@@ -185,13 +191,7 @@ TEST(LayerSplit, AModelOnTheHostAloneNeedsLittleOfTheGpu) {
 }
 
 TEST(LayerSplit, WhereNothingFitsTheCpuMayKeepTheFirstLayers) {
-  PlanRequest request;
-  request.work.model = *find_model("Llama-3.1-70B-Instruct-Q4_K_M.gguf");
-  request.work.settings = split_over(1, Quantization::q4_k_m);
-  request.work.settings.sequence = 8192;
-  request.work.engine = Engine::llama_cpp;
-  request.work.serving_utilization = 1;
-  request.gpus = *gpus_named("rtx4090");
+  PlanRequest request = request_of_70b(1, "rtx4090");
   const auto plan = answer(request);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_FALSE(plan->fits);
