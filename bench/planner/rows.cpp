@@ -231,7 +231,8 @@ Result<Case> read_case(const Row& row) {
   if (c.measured <= 0 && !c.out_of_memory)
     return fail(ErrorCode::invalid_argument, "no measurement in mem_gib", "give GiB");
   GPUWARDEN_TRY(const ModelShape shape, model_named(row["model"], number(row["params"])));
-  c.figures = figures_of(shape, static_cast<std::uint64_t>(number(row["params"])));
+  c.figures = figures_of(shape);
+  if (const double stated = number(row["params"]); stated > 0) c.figures.total = stated;
   c.settings = settings_of(row, w, shape);
   c.metric = metric_of(w);
   return c;

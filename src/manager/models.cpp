@@ -3,12 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "gpuwarden/planning/gguf_file.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -27,6 +33,63 @@ Result<ModelShape> load_config(const fs::path& path, const std::string& family) 
   return model;
 }
 
+Result<planning::GgufHeader> read_head(const fs::path& path) {
+  std::error_code failed;
+  const auto bytes = fs::file_size(path, failed);
+  std::ifstream stream(path, std::ios::binary);
+  if (failed || !stream)
+    return fail(ErrorCode::failed, fmt::format("{}: cannot be read", printable(path.string())), "check the permissions");
+  return planning::read_gguf(stream, bytes, printable(path.filename().string()));
+}
+
+/// The path of a part, by that of another: "X-00002-of-00003.gguf".
+std::optional<fs::path> part_beside(const fs::path& path, std::uint32_t part) {
+  constexpr std::string_view kEnd = "-00001-of-00003.gguf";
+  constexpr std::string_view kNumber = "00001";
+  std::string name = path.filename().string();
+  if (name.size() < kEnd.size() || name.substr(name.size() - kEnd.size() + 6, 4) != "-of-") return std::nullopt;
+  name.replace(name.size() - kEnd.size() + 1, kNumber.size(), fmt::format("{:05}", part));
+  return path.parent_path() / name;
+}
+
+/// A file of llama.cpp's, with its further parts.
+Result<ModelShape> open_gguf(const fs::path& path) {
+  const auto first = part_beside(path, 1);
+  GPUWARDEN_TRY(auto header, read_head(first.value_or(path)));
+  for (std::uint32_t part = 2; first && part <= header.parts(); ++part) {
+    const fs::path next = *part_beside(path, part);
+    std::error_code ignored;
+    if (!fs::exists(next, ignored))
+      return fail(ErrorCode::not_found,
+                  fmt::format("{}: part {} of {} is not there", printable(next.string()), part, header.parts()),
+                  "download all parts into one folder");
+    GPUWARDEN_TRY(auto more, read_head(next));
+    planning::add_part(header, std::move(more));
+  }
+  GPUWARDEN_TRY(ModelShape model, planning::model_of(header, printable(path.string())));
+  model.name = printable(path.stem().string());
+  return model;
+}
+
+bool is_gguf(const fs::path& path) {
+  std::string magic(planning::kGgufMagic.size(), '\0');
+  std::ifstream stream(path, std::ios::binary);
+  return stream.read(magic.data(), static_cast<std::streamsize>(magic.size())) && magic == planning::kGgufMagic;
+}
+
+/// The files of llama.cpp's in a folder, each model once, without towers (mmproj).
+std::vector<fs::path> ggufs_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const fs::path& path = entry.path();
+    if (path.extension() != ".gguf" || path.filename().string().starts_with("mmproj")) continue;
+    if (part_beside(path, 1).value_or(path) == path) files.push_back(path);
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 /// What a model's folder holds.
 Result<ModelShape> load_folder(const fs::path& folder, const std::string& family) {
   std::error_code ignored;
@@ -41,6 +104,12 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
         ErrorCode::invalid_argument,
         fmt::format("{}: holds adapters alone, without the model beside which they stand", printable(folder.string())),
         "plan that model: adapter_config.json names it (base_model_name_or_path); --task lora --lora-rank N");
+  const std::vector<fs::path> files = ggufs_in(folder);
+  if (files.size() == 1) return open_gguf(files.front());
+  if (files.size() > 1)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: holds {} models' files", printable(folder.string()), files.size()),
+                fmt::format("name one of them: {}", printable(files.front().string())));
   return fail(ErrorCode::not_found, fmt::format("{}: holds no config.json", printable(folder.string())),
               "give the folder into which the model was downloaded, or its config.json");
 }
@@ -53,7 +122,9 @@ Result<ModelShape> load_model(const std::string& what, const std::string& family
   const fs::path path(what);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path, family);
-  // The catalogue says of llama.cpp's files what to name instead.
+  // ollama keeps its files without an ending.
+  if (fs::is_regular_file(path, ignored) && (path.extension() == ".gguf" || is_gguf(path))) return open_gguf(path);
+  // One that is not here is planned by its name.
   if (path.extension() == ".gguf") return planning::find_model(path.filename().string());
   // Names have a publisher and a slash, but do not begin with one.
   const bool meant_as_path = path.extension() == ".json" || what.starts_with('/') || what.starts_with('.');

@@ -111,13 +111,15 @@ void tell_usual_sharding(PlanAnswer& answer) {
 void note_file(PlanAnswer& answer) {
   const Settings& settings = answer.request.work.settings;
   const ModelShape& model = answer.request.work.model;
-  if (find_mix(settings.quantization) == nullptr) return;
+  const bool opened = is_own_file(model, settings);
+  if (find_mix(settings.quantization) == nullptr && !opened) return;
   constexpr double kGB = 1e9;
   const FileWeights file = file_weights(model, settings);
   const double packed = static_cast<double>(answer.count.total - answer.count.towers);
-  std::string note =
-      fmt::format("{}: a file of about {:.4g} GB, {:.2f} bits a weight", to_string(settings.quantization),
-                  file.file() / kGB, 8 * file.file() / std::max(1.0, packed));
+  std::string note = fmt::format("{}: {} {:.4g} GB, {:.2f} bits a weight",
+                                 opened && !model.quantization ? "16 or 32 bit" : to_string(settings.quantization),
+                                 opened ? "the file was opened, its tensors take" : "a file of about",
+                                 file.file() / kGB, 8 * file.file() / std::max(1.0, packed));
   if (file.towers > 0)
     note += fmt::format(", and {:.2g} GB for images and sound (mmproj) in 16 bit", file.towers / kGB);
   answer.notes.push_back(std::move(note));

@@ -50,11 +50,11 @@ void add_llama_cpps_own(const ModelFigures& model, const Settings& settings, Est
 
 double Moment::total() const { return std::accumulate(uses.begin(), uses.end(), 0.0); }
 
-ModelFigures figures_of(const ModelShape& model, std::uint64_t stated) {
+ModelFigures figures_of(const ModelShape& model) {
   const ParameterCount count = count_parameters(model);
   ModelFigures figures;
   figures.shape = model;
-  figures.total = static_cast<double>(stated > 0 ? stated : count.total);
+  figures.total = static_cast<double>(count.total);
   figures.active = static_cast<double>(count.active);
   figures.linear = static_cast<double>(count.linear);
   figures.experts = 3.0 * model.experts.experts * model.experts.intermediate * model.hidden * expert_layers(model);

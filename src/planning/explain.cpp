@@ -154,7 +154,8 @@ constexpr std::array<std::string_view, kUses> kSources{
     "fms-acceleration, exact bytes; DeepSpeed docs/_pages/config-json.md; torch.nn.parallel's gradient_as_bucket_view",
 };
 
-std::string_view source_of(Use use, const Settings& settings) {
+std::string_view source_of(Use use, const ModelShape& model, const Settings& settings) {
+  if (use == Use::weights && is_own_file(model, settings)) return "the file's own tensors";
   if (settings.split && use == Use::working_set) return "llama.cpp's logs, \"compute buffer size\"";
   if (use == Use::weights && find_mix(settings.quantization) != nullptr)
     return "llama.cpp: ggml/src/ggml-common.h (blocks), src/llama-quant.cpp (which tensor has which), held against 83 "
@@ -206,7 +207,7 @@ std::vector<ExplainedUse> explain(const ModelFigures& model, const Settings& ask
     const auto use = static_cast<Use>(i);
     if (peak.at(use) <= 0) continue;
     lines.push_back({std::string(name_of(use, settings)), peak.at(use), formula_of(model, settings, use, stage),
-                     source_of(use, settings)});
+                     source_of(use, model.shape, settings)});
   }
   lines.push_back({"context", estimate.context, "CUDA context and kernels",
                    settings.split ? "assumed: what a context takes beside kernels that are loaded lazily"

@@ -96,10 +96,14 @@ void add_to_layers(const Weight& weight, const ModelShape& model, const TensorBy
   }
 }
 
-void add_outside(const Weight& weight, const TensorBytes& bytes, FileWeights& file) {
+void add_outside(const Weight& weight, const TensorBytes& bytes, bool tied, FileWeights& file) {
   const auto copies = static_cast<double>(weight.copies);
-  if (weight.module == "embed_tokens" || weight.module == "embed_tokens_per_layer")
-    file.embedding += bytes.of_table(weight, file.tied && weight.module == "embed_tokens");
+  if (weight.module == "embed_tokens") {
+    const double table = bytes.of_table(weight, tied);
+    file.embedding += table;
+    if (tied) file.copied += table;
+  } else if (weight.module == "embed_tokens_per_layer")
+    file.embedding += bytes.of_table(weight, false);
   else if (weight.component == Component::tower)
     file.towers += 2.0 * static_cast<double>(weight.elements());
   else if (weight.module == "lm_head")
@@ -110,15 +114,17 @@ void add_outside(const Weight& weight, const TensorBytes& bytes, FileWeights& fi
 
 }  // namespace
 
-double FileWeights::file() const {
-  const double all = std::accumulate(layers.begin(), layers.end(), embedding + output);
-  return tied ? all - embedding : all;
+bool is_own_file(const ModelShape& model, const Settings& settings) {
+  return model.file != nullptr && settings.quantization == stored_quantization(model);
 }
 
+double FileWeights::file() const { return std::accumulate(layers.begin(), layers.end(), embedding + output - copied); }
+
 FileWeights file_weights(const ModelShape& model, const Settings& settings) {
+  if (is_own_file(model, settings)) return *model.file;
   const TensorBytes bytes(model, settings);
   FileWeights file;
-  file.tied = model.tied_embeddings && model.output_head;
+  const bool tied = model.tied_embeddings && model.output_head;
   file.layers.resize(std::max(1U, model.layers + model.encoder_layers));
   file.dense.resize(file.layers.size());
   file.experts.resize(file.layers.size());
@@ -129,9 +135,9 @@ FileWeights file_weights(const ModelShape& model, const Settings& settings) {
     else if (weight.module == "final_norm")
       file.output += kUnpacked * static_cast<double>(weight.elements());
     else
-      add_outside(weight, bytes, file);
+      add_outside(weight, bytes, tied, file);
   }
-  if (file.tied) file.output += file.embedding;
+  file.output += file.copied;
   return file;
 }
 

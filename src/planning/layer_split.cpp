@@ -96,7 +96,7 @@ LayerLoads layer_loads(const ModelFigures& model, const Settings& settings) {
     if (split.mode == LayerSplit::Mode::row) spread_rows(file.dense[slot], points, load, loads.gpus);
   }
   // The host has a tied model's embedding already.
-  if (offloaded == 0) add_output(file.tied ? file.output - file.embedding : file.output, loads.host);
+  if (offloaded == 0) add_output(file.output - file.copied, loads.host);
   // The first GPU computes what images and sound become.
   (offloaded > 0 ? loads.gpus.front() : loads.host).weights += file.towers;
   const double cache = whole_cache(model, settings);

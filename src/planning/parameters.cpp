@@ -322,6 +322,11 @@ ParameterCount count_parameters(const ModelShape& model) {
   // A decoder's layer beside an encoder has a second attention, and its norm.
   if (model.encoder_layers > 0)
     count.layer += count.attention / (model.encoder_layers + 2 * std::uint64_t{model.layers}) + model.hidden;
+  if (model.stated_parameters > 0) {
+    const std::uint64_t idle = count.total - count.active;
+    count.total = model.stated_parameters;
+    count.active = count.total - std::min(count.total, idle);
+  }
   return count;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/manager/models.hpp"
 
+#include "gpuwarden/planning/gguf.hpp"
+#include "support/gguf.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
@@ -22,6 +24,43 @@ TEST(LoadModel, AFileItsFolderAndANameAreModels) {
   EXPECT_EQ(by_file->name, "tiny") << "the folder's";
   EXPECT_EQ(load_model((dir / "tiny").string())->layers, 2U);
   EXPECT_EQ(load_model("llama 3.1 8b instruct")->name, "meta-llama/Llama-3.1-8B");
+}
+
+GgufFile tiny(std::uint32_t parts) {
+  GgufFile file("llama");
+  file.own("embedding_length", 256).own("block_count", 1).own("attention.head_count", 4).number("split.count", parts);
+  file.tensor("token_embd.weight", {256, 100}, 1, 51'200);
+  return file;
+}
+
+TEST(LoadModel, AFileOfLlamaCppIsOpened) {
+  const TempDir dir;
+  put(dir / "blobs/sha256-abc", tiny(1).whole());
+  EXPECT_EQ(load_model((dir / "blobs/sha256-abc").string())->hidden, 256U) << "as ollama keeps them";
+  put(dir / "one/tiny.gguf", tiny(1).whole());
+  const auto model = load_model((dir / "one/tiny.gguf").string());
+  ASSERT_THAT(model, IsOk());
+  EXPECT_EQ(model->name, "tiny");
+  EXPECT_EQ(model->file->embedding, 51'200);
+  EXPECT_EQ(load_model((dir / "one").string())->name, "tiny") << "its folder";
+  put(dir / "one/another.gguf", tiny(1).whole());
+  EXPECT_THAT(load_model((dir / "one").string()).error().message, HasSubstr("holds 2 models' files"));
+  EXPECT_THAT(load_model("/nowhere/Llama-3.1-8B-Instruct-Q4_K_M.gguf")->quantization, "Q4_K_M") << "by its name";
+}
+
+TEST(LoadModel, PartsOfAFileAreOne) {
+  const TempDir dir;
+  GgufFile second("llama");
+  second.tensor("output.weight", {256, 100}, 1, 51'200);
+  put(dir / "big-00001-of-00002.gguf", tiny(2).whole());
+  const auto lacking = load_model((dir / "big-00001-of-00002.gguf").string());
+  EXPECT_THAT(lacking.error().message, HasSubstr("big-00002-of-00002.gguf: part 2 of 2 is not there"));
+  put(dir / "big-00002-of-00002.gguf", second.whole());
+  for (const char* part : {"big-00001-of-00002.gguf", "big-00002-of-00002.gguf", "."}) {
+    const auto model = load_model((dir / part).string());
+    ASSERT_THAT(model, IsOk());
+    EXPECT_EQ(model->stated_parameters, 2U * 256 * 100) << part;
+  }
 }
 
 TEST(LoadModel, AFamilyIsForFiles) {

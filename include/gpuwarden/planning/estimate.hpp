@@ -104,8 +104,7 @@ struct ModelFigures {
   double layer = 0;      ///< the largest layer
   double adapters(const Adapters& adapters) const;
 };
-/// `stated` parameters, where known and not 0, stand in the place of the counted total.
-ModelFigures figures_of(const ModelShape& model, std::uint64_t stated = 0);
+ModelFigures figures_of(const ModelShape& model);
 
 /// The memory of one GPU (the one that needs the most), pure and exact to the byte for the same input. Settings that
 /// check() refuses give an invalid_argument.

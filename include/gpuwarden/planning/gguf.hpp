@@ -41,11 +41,14 @@ enum class GgmlType {
   tq1_0,
   tq2_0,
   mxfp4,
+  nvfp4,
+  q1_0,
 };
 
 /// One format: a row of a tensor is made of blocks.
 struct GgmlFormat {
   GgmlType type;
+  std::uint32_t number;   ///< in files
   std::string_view word;  ///< "q4_K", as ggml_type_name() has it
   std::uint32_t weights;  ///< of a block
   std::uint32_t bytes;    ///< of a block
@@ -54,6 +57,8 @@ std::span<const GgmlFormat> ggml_formats();
 const GgmlFormat& format_of(GgmlType type);
 /// By name, letter case ignored; null where ggml has none such.
 const GgmlFormat* find_ggml_format(std::string_view word);
+/// By its number in files; null where it is of a later or another program.
+const GgmlFormat* find_ggml_format(std::uint32_t number);
 /// Bytes of one element, its share of the block's scales included.
 double bytes_per_element(GgmlType type);
 
@@ -80,12 +85,15 @@ struct FileWeights {
   std::vector<double> dense;    ///< of each, matrices that --split-mode row divides: all but experts'
   std::vector<double> experts;  ///< of each, what --n-cpu-moe leaves with the CPU
   double towers = 0;            ///< for images and sound, in a file of their own (mmproj)
-  bool tied = false;            ///< the file has no output of its own
+  double copied = 0;            ///< of the output, what is a copy of the embedding and not in the file (tied models)
 
   /// Of the file, without what its header takes.
   double file() const;
 };
-/// Of a model in the settings' quantization: a mix's, else of every matrix alike.
+/// Of a model in the settings' quantization: its file's own where that was opened and nothing else is asked for, else a
+/// mix's, else of every matrix alike.
 FileWeights file_weights(const ModelShape& model, const Settings& settings);
+/// Whether those are what a file that was opened holds.
+bool is_own_file(const ModelShape& model, const Settings& settings);
 
 }  // namespace gpuwarden::planning

@@ -5,12 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gpuwarden::planning {
+
+struct FileWeights;
 
 enum class ModelKind {
   decoder,          ///< causal language model
@@ -177,7 +180,7 @@ struct ModelShape {
   std::uint32_t quantization_group = 0;     ///< weights that share a scale; 0: as the format usually has it
   bool quantized_experts_only = false;      ///< matrices besides the experts' stay in 16 bit
   bool quantized_weights_only = false;      ///< what comes into a matrix stays in 16 bit, and so do products
-  bool gguf = false;                        ///< named as llama.cpp's files or ollama's tags are
+  bool gguf = false;                        ///< of llama.cpp's files or ollama's tags
   bool tag = false;                         ///< of these, ollama's
   bool assumed_mix = false;                 ///< of such a file, whose name says no width
   std::string dynamic_mix;  ///< the mix of such a file that no rule gives ("UD-Q4_K_XL"); `quantization` is the nearest
@@ -187,8 +190,10 @@ struct ModelShape {
   std::string source;
   /// True where only a parameter count was given and the shape was derived from it: figures are rougher.
   bool estimated = false;
-  /// Parameters of the whole model where only their number is known exactly, beside an estimated shape; 0: count them.
+  /// Parameters of the whole model where its file was opened; 0: count them.
   std::uint64_t stated_parameters = 0;
+  /// What the tensors of its file take (gguf.hpp), where that was opened; else null.
+  std::shared_ptr<const FileWeights> file;
   /// Sentences about what the figures leave out ("the vision tower is not counted").
   std::vector<std::string> notes;
 
