@@ -129,7 +129,8 @@ Result<planning::PlanRequest> plan_request(const std::string& name, const json& 
   if (name.empty()) {
     GPUWARDEN_TRY(model, planning::sized_model(amounts, "params"));
   } else {
-    GPUWARDEN_TRY(model, manager::load_model(name, option_or(options, "family", "")));
+    GPUWARDEN_TRY(model, manager::load_model(name, option_or(options, "family", ""),
+                                             manager::model_downloads(current_environment())));
   }
   GPUWARDEN_TRY(request.work, planning::workload_from(std::move(model), workload_words(options, kAmounts), "train"));
   GPUWARDEN_TRY(request.train_tokens, planning::read_tokens(amounts, "tokens"));

@@ -38,7 +38,8 @@ Result<planning::GgufHeader> read_head(const fs::path& path) {
   const auto bytes = fs::file_size(path, failed);
   std::ifstream stream(path, std::ios::binary);
   if (failed || !stream)
-    return fail(ErrorCode::failed, fmt::format("{}: cannot be read", printable(path.string())), "check the permissions");
+    return fail(ErrorCode::failed, fmt::format("{}: cannot be read", printable(path.string())),
+                "check the permissions");
   return planning::read_gguf(stream, bytes, printable(path.filename().string()));
 }
 
@@ -116,24 +117,52 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
 
 }  // namespace
 
-Result<ModelShape> load_model(const std::string& what, const std::string& family) {
-  if (what.empty())
-    return fail(ErrorCode::invalid_argument, "no model is given", "give a name, a config.json or its folder");
-  const fs::path path(what);
+namespace {
+
+/// The file or folder that is meant by a path, if one is.
+std::optional<Result<ModelShape>> load_path(const fs::path& path, const std::string& family) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path, family);
   // ollama keeps its files without an ending.
   if (fs::is_regular_file(path, ignored) && (path.extension() == ".gguf" || is_gguf(path))) return open_gguf(path);
-  // One that is not here is planned by its name.
+  // Of llama.cpp's files one that is not here is planned by its name.
   if (path.extension() == ".gguf") return planning::find_model(path.filename().string());
   // Names have a publisher and a slash, but do not begin with one.
-  const bool meant_as_path = path.extension() == ".json" || what.starts_with('/') || what.starts_with('.');
+  const std::string text = path.string();
+  const bool meant_as_path = path.extension() == ".json" || text.starts_with('/') || text.starts_with('.');
   if (fs::exists(path, ignored) || meant_as_path) return load_config(path, family);
+  return std::nullopt;
+}
+
+/// What a program downloaded under this name.
+Result<ModelShape> load_download(const fs::path& path, const std::string& name, const std::string& family) {
+  GPUWARDEN_TRY(ModelShape model, *load_path(path, family));
+  model.name = printable(name);
+  model.notes.push_back(fmt::format("read from {}", printable(path.string())));
+  return model;
+}
+
+}  // namespace
+
+Result<ModelShape> load_model(const std::string& what, const std::string& family, const ModelDownloads& downloads) {
+  if (what.empty())
+    return fail(ErrorCode::invalid_argument, "no model is given", "give a name, a config.json or its folder");
+  if (auto model = load_path(what, family)) return *std::move(model);
+  // What a tag or a GGUF repository names is a file; a catalogue's row knows more than a config.json says.
+  if (const auto blob = find_in_store(downloads, what)) {
+    GPUWARDEN_TRY(ModelShape model, load_download(*blob, what, family));
+    model.tag = true;
+    return model;
+  }
+  const auto downloaded = find_in_hub(downloads, what);
+  if (downloaded && (to_lower(what).contains("gguf") || !family.empty()))
+    return load_download(*downloaded, what, family);
   if (!family.empty())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}' is not a file, and a model of the catalogue has its own family", printable(what)),
                 "a family is for reading a config.json");
-  return planning::find_model(what);
+  auto model = planning::find_model(what);
+  return !model && downloaded ? load_download(*downloaded, what, family) : model;
 }
 
 }  // namespace gpuwarden::manager

@@ -63,6 +63,50 @@ TEST(LoadModel, PartsOfAFileAreOne) {
   }
 }
 
+constexpr std::string_view kManifest = R"({"layers": [
+  {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:00"},
+  {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:abc"}]})";
+
+TEST(LoadModel, WhatOllamaHasIsOpened) {
+  const TempDir dir;
+  put(dir / "blobs/sha256-abc", tiny(1).whole());
+  put(dir / "manifests/registry.ollama.ai/library/odd/1b", kManifest);
+  put(dir / "manifests/registry.ollama.ai/somebody/odd/latest", kManifest);
+  put(dir / "manifests/hf.co/owner/odd-GGUF/Q4_K_M", kManifest);
+  put(dir / "manifests/registry.ollama.ai/library/gone/1b", R"({"layers": [{"digest": 7}]})");
+  const ModelDownloads downloads{.stores = {dir / "none", dir / "."}};
+  for (const char* name : {"odd:1b", "somebody/odd:latest", "hf.co/owner/odd-GGUF:Q4_K_M"}) {
+    const auto model = load_model(name, {}, downloads);
+    ASSERT_THAT(model, IsOk());
+    EXPECT_TRUE(model->tag);
+    EXPECT_EQ(model->name, name);
+    EXPECT_EQ(model->file->embedding, 51'200);
+  }
+  EXPECT_FALSE(load_model("gone:1b", {}, downloads));
+  EXPECT_FALSE(load_model("../../library/odd:1b", {}, downloads));
+  EXPECT_EQ(load_model("llama3.1:8b", {}, downloads)->name, "meta-llama/Llama-3.1-8B") << "not installed";
+}
+
+TEST(LoadModel, WhatHuggingFacesCacheHasIsReadWhereTheCatalogueHasNone) {
+  const TempDir dir;
+  put(dir / "hub/models--lab--new-9b/refs/main", "cafe");
+  put(dir / "hub/models--lab--new-9b/snapshots/beef/config.json", "{}");
+  put(dir / "hub/models--lab--new-9b/snapshots/cafe/config.json", kConfig);
+  put(dir / "hub/models--lab--new-GGUF/snapshots/f00d/new-Q4_K_M.gguf", tiny(1).whole());
+  put(dir / "hub/models--lab--new-GGUF/snapshots/f00d/new-Q4_K_S.gguf", "not whole");
+  put(dir / "hub/models--meta-llama--Llama-3.1-8B/snapshots/1/config.json", kConfig);
+  const ModelDownloads downloads = model_downloads({{"HF_HOME", dir.path().string()}});
+  const auto model = load_model("lab/new-9b", {}, downloads);
+  ASSERT_THAT(model, IsOk());
+  EXPECT_EQ(model->hidden, 64U) << "the revision that main is";
+  EXPECT_EQ(model->name, "lab/new-9b");
+  EXPECT_THAT(model->notes, ::testing::Contains(HasSubstr("read from")));
+  EXPECT_EQ(load_model("lab/new-GGUF:q4_k_m", {}, downloads)->file->embedding, 51'200);
+  EXPECT_THAT(load_model("lab/new-GGUF", {}, downloads).error().message, HasSubstr("holds 2 models' files"));
+  EXPECT_EQ(load_model("meta-llama/Llama-3.1-8B", {}, downloads)->hidden, 4096U) << "the catalogue's";
+  EXPECT_EQ(load_model("lab/none", {}, downloads).error().code, ErrorCode::not_found);
+}
+
 TEST(LoadModel, AFamilyIsForFiles) {
   const TempDir dir;
   put(dir / "odd.json", kConfig);

@@ -32,7 +32,7 @@ planning::Words words_of(const Args& args, const std::vector<std::string>& besid
 bool is_single(const Args& args) { return planning::normal_word(args.text("strategy").value_or("")) == "single"; }
 
 Result<planning::ModelShape> read_model(const Args& args, const std::string& name) {
-  return manager::load_model(name, args.text("family").value_or(""));
+  return manager::load_model(name, args.text("family").value_or(""), manager::model_downloads(current_environment()));
 }
 
 Result<std::optional<planning::Workload>> read_model_request(const Args& args) {

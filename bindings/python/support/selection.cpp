@@ -122,7 +122,8 @@ Result<void> read_model(const json& options, Request& request) {
     return wrong(names.front(), "is about a model, but none is named", "add model=\"llama-3-8b\" or model_size=\"7B\"");
   }
   GPUWARDEN_CHECK(planning::refuse_sizes(words, "model-size"));
-  GPUWARDEN_TRY(planning::ModelShape model, manager::load_model(option<std::string>(options, "model")));
+  GPUWARDEN_TRY(planning::ModelShape model, manager::load_model(option<std::string>(options, "model"), {},
+                                                                manager::model_downloads(current_environment())));
   GPUWARDEN_TRY(request.work, planning::workload_from(std::move(model), words, "train"));
   return {};
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/manager/downloads.hpp"
 #include "gpuwarden/planning/model.hpp"
 
 namespace gpuwarden::manager {
@@ -14,6 +15,7 @@ namespace gpuwarden::manager {
 /// config as one of another family, and is refused beside a name. Nothing is fetched. Fails with not_found where there
 /// is no such file and no such name (the hint has those most like it), with invalid_argument or corrupt on a config
 /// that read_config() refuses, and on a folder of a diffusion pipeline.
-Result<planning::ModelShape> load_model(const std::string& what, const std::string& family = {});
+Result<planning::ModelShape> load_model(const std::string& what, const std::string& family = {},
+                                        const ModelDownloads& downloads = {});
 
 }  // namespace gpuwarden::manager

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that other programs downloaded: Hugging Face's cache and ollama's store.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gpuwarden/base/subprocess.hpp"
+
+namespace gpuwarden::manager {
+
+/// Folders, the first of a kind that has a model holds it; they need not exist.
+struct ModelDownloads {
+  std::vector<std::filesystem::path> hubs;    ///< with models--OWNER--NAME/snapshots
+  std::vector<std::filesystem::path> stores;  ///< with manifests/ and blobs/
+};
+
+/// As the programs look for them: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME and HOME of Hugging
+/// Face's (huggingface_hub's constants.py), OLLAMA_MODELS, HOME and the service's own folder of ollama's (its
+/// docs/faq.md).
+ModelDownloads model_downloads(const Environment& environment);
+
+/// The folder of a repository ("owner/name") with a config.json or GGUF files, of the revision that `main` is, else of
+/// any; "owner/name:Q4_K_M" is the file of that mix in it. Null where there is none.
+std::optional<std::filesystem::path> find_in_hub(const ModelDownloads& downloads, std::string_view name);
+/// The file of a tag ("qwen3:8b", "user/model:tag", "hf.co/owner/name:Q4_K_M").
+std::optional<std::filesystem::path> find_in_store(const ModelDownloads& downloads, std::string_view tag);
+
+}  // namespace gpuwarden::manager

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/manager/downloads.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gpuwarden/base/file.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::manager {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestName = 300;
+
+/// "owner/name:Q4_K_M", taken apart.
+struct Reference {
+  std::vector<std::string> folders;  ///< what slashes part
+  std::string tag;                   ///< behind the colon; may be empty
+};
+
+/// Null for what is no plain name: no folder is to be left by it.
+std::optional<Reference> reference_of(std::string_view name) {
+  if (name.size() > kLongestName) return std::nullopt;
+  Reference reference;
+  std::string_view rest = name;
+  if (const std::size_t colon = name.rfind(':'); colon != std::string_view::npos && !name.substr(colon).contains('/')) {
+    reference.tag = name.substr(colon + 1);
+    rest = name.substr(0, colon);
+  }
+  for (const std::string_view part : split(rest, '/')) reference.folders.emplace_back(part);
+  const auto is_plain = [](const std::string& part) {
+    return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+    });
+  };
+  const bool plain = std::ranges::all_of(reference.folders, is_plain) &&
+                     (reference.tag.empty() ? !name.ends_with(':') : is_plain(reference.tag));
+  return plain ? std::optional(std::move(reference)) : std::nullopt;
+}
+
+/// The revision that "main" is, else one that is there.
+std::vector<fs::path> snapshots_of(const fs::path& repository) {
+  std::vector<fs::path> folders;
+  if (const auto main = read_file(repository / "refs/main", 200))
+    folders.push_back(repository / "snapshots" / trim(*main));
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(repository / "snapshots", ignored)) folders.push_back(entry.path());
+  return folders;
+}
+
+/// A model's file of a mix, of several parts the first.
+std::optional<fs::path> file_of_mix(const fs::path& snapshot, const std::string& mix) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::recursive_directory_iterator(snapshot, ignored)) {
+    const std::string name = to_lower(entry.path().filename().string());
+    if (name.ends_with(".gguf") && !name.starts_with("mmproj") && name.contains(to_lower(mix)))
+      found.push_back(entry.path());
+  }
+  // "Q4_K" is in "Q4_K_M", too: the shortest name is meant.
+  const auto shortest = std::ranges::min_element(found, {}, [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return std::pair(name.size(), name);
+  });
+  return shortest == found.end() ? std::nullopt : std::optional(*shortest);
+}
+
+bool holds_model(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / "config.json", ignored)) return true;
+  const fs::directory_iterator files(folder, ignored);
+  return std::ranges::any_of(files, [](const auto& entry) { return entry.path().extension() == ".gguf"; });
+}
+
+/// The blob that a manifest of ollama's names as the model.
+std::optional<fs::path> blob_of(const fs::path& store, const fs::path& manifest) {
+  constexpr std::size_t kLargest = std::size_t{1} << 20U;
+  const auto text = read_file(manifest, kLargest);
+  if (!text) return std::nullopt;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("layers") || !json["layers"].is_array()) return std::nullopt;
+  for (const auto& layer : json["layers"]) {
+    if (!layer.is_object() || layer.value("mediaType", nlohmann::json()) != "application/vnd.ollama.image.model")
+      continue;
+    const auto digest = layer.value("digest", nlohmann::json());
+    if (!digest.is_string()) return std::nullopt;
+    std::string name = digest.get<std::string>();
+    std::ranges::replace(name, ':', '-');
+    std::error_code ignored;
+    const fs::path blob = store / "blobs" / fs::path(name).filename();
+    if (fs::is_regular_file(blob, ignored)) return blob;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ModelDownloads model_downloads(const Environment& environment) {
+  ModelDownloads downloads;
+  const auto add = [&](std::vector<fs::path>& to, const char* variable, const char* below) {
+    const auto found = environment.find(variable);
+    if (found != environment.end() && !found->second.empty()) to.push_back(fs::path(found->second) / below);
+  };
+  add(downloads.hubs, "HF_HUB_CACHE", "");
+  add(downloads.hubs, "HUGGINGFACE_HUB_CACHE", "");
+  add(downloads.hubs, "HF_HOME", "hub");
+  add(downloads.hubs, "XDG_CACHE_HOME", "huggingface/hub");
+  add(downloads.hubs, "HOME", ".cache/huggingface/hub");
+  add(downloads.stores, "OLLAMA_MODELS", "");
+  add(downloads.stores, "HOME", ".ollama/models");
+  downloads.stores.emplace_back("/usr/share/ollama/.ollama/models");
+  return downloads;
+}
+
+std::optional<fs::path> find_in_hub(const ModelDownloads& downloads, std::string_view name) {
+  const auto reference = reference_of(name);
+  if (!reference || reference->folders.size() != 2) return std::nullopt;
+  const std::string repository = "models--" + reference->folders[0] + "--" + reference->folders[1];
+  for (const fs::path& hub : downloads.hubs) {
+    for (const fs::path& snapshot : snapshots_of(hub / repository)) {
+      if (!reference->tag.empty()) {
+        if (auto file = file_of_mix(snapshot, reference->tag)) return file;
+      } else if (holds_model(snapshot)) {
+        return snapshot;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> find_in_store(const ModelDownloads& downloads, std::string_view tag) {
+  const auto reference = reference_of(tag);
+  if (!reference || reference->tag.empty() || reference->folders.size() > 3) return std::nullopt;
+  // ollama's registry and its library are what a short name leaves out.
+  fs::path below;
+  if (reference->folders.size() < 3) below /= "registry.ollama.ai";
+  if (reference->folders.size() < 2) below /= "library";
+  for (const std::string& folder : reference->folders) below /= folder;
+  below /= reference->tag;
+  for (const fs::path& store : downloads.stores) {
+    if (auto blob = blob_of(store, store / "manifests" / below)) return blob;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpuwarden::manager
