@@ -67,8 +67,8 @@ class Parser {
     const std::size_t equals = word.find('=');
     const Elsewhere* other = elsewhere(word.substr(0, equals));
     if (other == nullptr || other->kind == Elsewhere::Kind::refused) return false;
-    GPUWARDEN_TRY(const bool next, takes_next_word(*other, equals != std::string_view::npos,
-                                                   is_value() ? &words_[next_] : nullptr));
+    GPUWARDEN_TRY(const bool next,
+                  takes_next_word(*other, equals != std::string_view::npos, is_value() ? &words_[next_] : nullptr));
     if (next) ++next_;
     args_.needless.emplace_back(other->typed, other->hint);
     return true;

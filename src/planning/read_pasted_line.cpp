@@ -15,9 +15,6 @@
 namespace gpuwarden::planning {
 namespace {
 
-/// A plan's own names beside those of workload_names() and size_names().
-constexpr auto kPlanNames = std::to_array<std::string_view>(
-    {"model", "params", "family", "gpus", "gpus-per-node", "cpus", "tokens", "mfu", "calibrate"});
 constexpr auto kFlagNames = std::to_array<std::string_view>({"compile"});
 constexpr auto kListNames = std::to_array<std::string_view>({"lora-targets", "calibrate"});
 
@@ -30,7 +27,7 @@ std::string plan_name_of(std::string_view typed) {
   const std::string name = hyphenated(typed);
   if (name.starts_with("--")) {
     const std::string own = name.substr(2);
-    if (has_name(workload_names(), own) || has_name(size_names(), own) || has_name(kPlanNames, own)) return own;
+    if (has_name(workload_names(), own) || has_name(size_names(), own) || has_name(plan_names(), own)) return own;
   }
   for (const ForeignNames& row : kForeignNames) {
     const auto names = split_words(row.also);

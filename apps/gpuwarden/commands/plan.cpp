@@ -9,13 +9,14 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/planning/catalog_list.hpp"
 #include "gpuwarden/planning/chart.hpp"
 #include "gpuwarden/planning/emit.hpp"
 #include "gpuwarden/planning/foreign_options.hpp"
 #include "gpuwarden/planning/json.hpp"
+#include "machine.hpp"
 #include "options.hpp"
-#include "plan/request.hpp"
 #include "plan/workload_options.hpp"
 #include "render/plan_text.hpp"
 #include "render/print_json.hpp"
@@ -68,6 +69,21 @@ Result<LaunchFormat> format_of(const std::string& name) {
               "torchrun, accelerate, deepspeed or slurm");
 }
 
+/// The model of the operand or of --model, its task and the GPUs. Asks the machine only where no --gpus are named.
+Result<manager::PlanQuestion> read_question(const Context& context) {
+  const Args& args = context.args;
+  Words words = words_of(args, plan_names());
+  if (args.has("calibrate")) words.set("calibrate", args.list("calibrate"));
+  auto models = args.all("model");
+  models.insert(models.end(), args.rest.begin(), args.rest.end());
+  if (!models.empty()) words.set("model", std::move(models));
+  GPUWARDEN_TRY(auto question, manager::read_plan_question(words));
+  if (words.has("gpus")) return question;
+  GPUWARDEN_TRY(const Machine machine, open_machine(context));
+  GPUWARDEN_CHECK(manager::plan_for(machine, question));
+  return question;
+}
+
 /// The chosen strategy as another tool's input.
 Result<std::string> emitted(const Context& context, const PlanAnswer& answer) {
   GPUWARDEN_TRY(const LaunchFormat format, format_of(*context.args.text("emit")));
@@ -91,7 +107,7 @@ Result<int> run_plan(Context& context) {
   GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
   if (context.args.has("emit")) GPUWARDEN_CHECK(format_of(*context.args.text("emit")));
   GPUWARDEN_TRY(const Style style, style_of(context));
-  GPUWARDEN_TRY(PlanQuestion question, read_plan_question(context));
+  GPUWARDEN_TRY(auto question, read_question(context));
   GPUWARDEN_TRY(const PlanAnswer answer, planning::answer(std::move(question.request)));
   GPUWARDEN_CHECK(draw(context, answer));
   if (context.args.has("emit")) {

@@ -27,8 +27,8 @@ struct PastedLine {
 };
 
 /// A whole line as a shell has it. Other programs' names for a plan's options are taken for these. Fails with
-/// invalid_argument on a line that no shell could split, an option that no plan depends on in a known way (the hint says
-/// what to write), one without its value, one that is given twice, and on a second model.
+/// invalid_argument on a line that no shell could split, an option that no plan depends on in a known way (the hint
+/// says what to write), one without its value, one that is given twice, and on a second model.
 Result<PastedLine> read_pasted_line(std::string_view line);
 
 }  // namespace gpuwarden::planning
