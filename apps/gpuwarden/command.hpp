@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpuwarden/base/foreign_option.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 
@@ -37,17 +38,7 @@ struct Option {
   const char* also = "";     ///< other programs' names for it, with blanks between: taken, not shown in the help
 };
 
-/// An option of other programs that is none here: what to write in its place, or why it need not be said at all.
-struct Elsewhere {
-  enum class Kind {
-    refused,
-    needless,        ///< taken and told to be needless; no value stands behind it
-    needless_value,  ///< the same, with a value
-  };
-  const char* typed;
-  const char* hint;
-  Kind kind = Kind::refused;
-};
+using Elsewhere = ForeignOption;
 
 /// Options that belong together, under a title of the help.
 struct OptionGroup {
@@ -124,8 +115,6 @@ Error unknown_action(const Context& context, const std::string& typed);
 
 /// Turns argv (without program and command names) into Args. Fails with invalid_argument.
 Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::string>& arguments);
-/// What to say of options of other programs that change nothing here, those with one reason together.
-std::vector<std::string> needless_sentences(const Args& args);
 
 /// The help of one command, or of the whole program.
 std::string help_for(const Subcommand& command);

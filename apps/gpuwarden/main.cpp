@@ -10,7 +10,7 @@
 #include "command.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "plan/pasted.hpp"
+#include "gpuwarden/planning/pasted_line.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -44,11 +44,11 @@ int dispatch(const std::vector<std::string>& words) {
   }
   const Subcommand* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
-  auto args = parse_arguments(*command, command == &kPlanCommand ? without_launcher(rest) : rest);
+  auto args = parse_arguments(*command, command == &kPlanCommand ? planning::without_launcher(rest) : rest);
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
   if (!args->has("quiet")) {
-    for (const std::string& sentence : needless_sentences(*args)) warn(sentence);
+    for (const std::string& sentence : needless_sentences(args->needless)) warn(sentence);
   }
   Context context{std::move(*args), current_environment(), command, rest};
   const auto code = command->run(context);

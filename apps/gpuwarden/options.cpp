@@ -10,9 +10,10 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
+#include "gpuwarden/manager/models.hpp"
+#include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/placement/selection.hpp"
 #include "hosts/run_on_hosts.hpp"
-#include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
 #include "run/other_launchers.hpp"
 #include "shared_options.hpp"
@@ -80,8 +81,13 @@ Result<void> fill_gpus(const placement::SelectionOptions& given, Request& reques
 
 /// The model, and what its options say about the number of GPUs.
 Result<void> fill_model(const Args& args, Request& request) {
-  GPUWARDEN_TRY(request.work, read_model_request(args));
-  if (!request.work || !is_single(args)) return {};
+  static constexpr auto kModelNames = std::to_array<std::string_view>({"model", "model-size"});
+  static constexpr auto kClashes =
+      std::to_array<Clash>({{"model-size", "family", "a shape that is guessed from a size is Llama's"}});
+  GPUWARDEN_CHECK(check_clashes(args, kClashes));
+  GPUWARDEN_TRY(request.work,
+                manager::read_work(words_of(args, kModelNames), manager::model_downloads(current_environment())));
+  if (!request.work || planning::normal_word(args.text("strategy").value_or("")) != "single") return {};
   if (request.count.value_or(1) > 1 || request.gpu_ids.size() > 1 || request.all)
     return fail(ErrorCode::invalid_argument, "--strategy single is one GPU, but more are asked for",
                 "leave out one of the two");
@@ -104,7 +110,7 @@ void fall_back_to_model(Args& args, const placement::JobConfig& config) {
   const auto& name = config.model.model_name_or_path;
   const bool cpu = placement::request_from(config).force_cpu || args.text("device") == "cpu";
   if (!name || cpu || args.has("model") || args.has("model-size")) return;
-  if (read_model(args, *name))
+  if (manager::load_model(*name, args.text("family").value_or(""), manager::model_downloads(current_environment())))
     args.fall_back("model", {*name});
   else
     say("note: model '{}' is neither known nor a folder with a config.json: what it needs is not planned\n",
@@ -193,6 +199,18 @@ Result<std::int32_t> priority_option(const Args& args) {
 }
 
 }  // namespace
+
+planning::Words words_of(const Args& args, std::span<const std::string_view> besides) {
+  planning::Words words("--");
+  for (const Option& option : kWorkloadOptions) {
+    const std::string key = key_of(option);
+    if (args.has(key)) words.set(key, option.kind == OptionKind::list ? args.list(key) : args.all(key));
+  }
+  for (const std::string_view name : besides) {
+    if (const std::string key(name); args.has(key)) words.set(key, args.all(key));
+  }
+  return words;
+}
 
 Error about(const std::string& key, const Error& error) {
   return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};

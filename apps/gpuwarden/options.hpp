@@ -11,6 +11,7 @@
 #include "gpuwarden/base/typed_values.hpp"
 #include "gpuwarden/placement/job_config.hpp"
 #include "gpuwarden/placement/request.hpp"
+#include "gpuwarden/planning/words.hpp"
 
 namespace gpuwarden::cli {
 
@@ -35,6 +36,9 @@ Result<std::vector<std::string>> fall_back_to_config(Context& context);
 
 /// The `run:` of --config behind what was typed. Fails as the file's reader does.
 Result<void> fall_back_to_run_config(Context& context);
+
+/// The options about a model and its task that were given (kWorkloadOptions), and those named besides.
+planning::Words words_of(const Args& args, std::span<const std::string_view> besides);
 
 /// Two options that mean nothing together, and what to do instead.
 struct Clash {

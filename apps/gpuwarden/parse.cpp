@@ -19,23 +19,6 @@ std::vector<std::string> option_words(const std::vector<Option>& options) {
   return words;
 }
 
-/// "--name" and "-n", but not "-" (standard input) and "-1" (a number).
-bool looks_like_option(std::string_view word) {
-  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
-}
-
-/// What may stand behind another program's switch.
-bool is_switched(std::string_view word) {
-  static constexpr std::string_view kWords[] = {"true", "false", "on", "off", "auto"};
-  return std::ranges::find(kWords, to_lower(word)) != std::end(kWords);
-}
-
-std::string hyphenated(std::string_view name) {
-  std::string result(name);
-  std::ranges::replace(result, '_', '-');
-  return result;
-}
-
 /// One command line on its way into Args.
 class Parser {
  public:
@@ -77,23 +60,16 @@ class Parser {
   }
 
  private:
-  const Elsewhere* elsewhere(std::string_view name) const {
-    const auto found = std::ranges::find(command_.elsewhere, hyphenated(name), &Elsewhere::typed);
-    return found == command_.elsewhere.end() ? nullptr : &*found;
-  }
+  const Elsewhere* elsewhere(std::string_view name) const { return find_foreign_option(command_.elsewhere, name); }
 
   /// Whether the word is an option of another program that means nothing here and does no harm.
   Result<bool> take_needless(std::string_view word) {
     const std::size_t equals = word.find('=');
     const Elsewhere* other = elsewhere(word.substr(0, equals));
     if (other == nullptr || other->kind == Elsewhere::Kind::refused) return false;
-    const bool in_next_word = equals == std::string_view::npos && other->kind == Elsewhere::Kind::needless_value;
-    if (in_next_word && !is_value())
-      return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", other->typed),
-                  fmt::format("leave it out: {}", other->hint));
-    const bool is_switch = equals == std::string_view::npos && other->kind == Elsewhere::Kind::needless;
-    // transformers' "--bf16 True", llama.cpp's "-fa on".
-    if (in_next_word || (is_switch && is_value() && is_switched(words_[next_]))) ++next_;
+    GPUWARDEN_TRY(const bool next,
+                  takes_next_word(*other, equals != std::string_view::npos, is_value() ? &words_[next_] : nullptr));
+    if (next) ++next_;
     args_.needless.emplace_back(other->typed, other->hint);
     return true;
   }
@@ -199,20 +175,6 @@ Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::s
   if (command.rest == Rest::none) return std::unexpected(parser.unknown("--"));
   args.rest.insert(args.rest.end(), separator + 1, arguments.end());
   return args;
-}
-
-std::vector<std::string> needless_sentences(const Args& args) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const auto& [option, reason] : args.needless) {
-    auto known = std::ranges::find_if(reasons, [&](const auto& one) { return one.first == reason; });
-    if (known == reasons.end()) known = reasons.insert(reasons.end(), {reason, {}});
-    known->second.push_back(option);
-  }
-  std::vector<std::string> sentences;
-  for (const auto& [reason, options] : reasons)
-    sentences.push_back(
-        fmt::format("{} {} not needed: {}", join(options, ", "), options.size() == 1 ? "is" : "are", reason));
-  return sentences;
 }
 
 }  // namespace gpuwarden::cli

@@ -14,13 +14,14 @@
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
-#include "gpuwarden/manager/models.hpp"
+#include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/memory/strategy.hpp"
 #include "gpuwarden/memtrace/json.hpp"
 #include "gpuwarden/memtrace/read.hpp"
 #include "gpuwarden/memtrace/steps.hpp"
 #include "gpuwarden/planning/catalog_list.hpp"
 #include "gpuwarden/planning/json.hpp"
+#include "gpuwarden/planning/pasted_line.hpp"
 #include "gpuwarden/planning/words.hpp"
 #include "support/open_machine.hpp"
 #include "support/selection.hpp"
@@ -119,51 +120,36 @@ std::string compat(const OpenMachine* self, const std::string& text, const std::
   })));
 }
 
-Result<planning::PlanRequest> plan_request(const std::string& name, const json& options, const Machine* machine,
-                                           planning::PlanOrigin& origin) {
-  static const std::vector<std::string> kAmounts{"tokens",        "mfu",  "calibrate", "gpus",
-                                                 "gpus_per_node", "cpus", "params"};
-  planning::PlanRequest request;
-  const planning::Words amounts = workload_words(options, {"gpus", "gpus_per_node", "cpus"});
-  planning::ModelShape model;
-  if (name.empty()) {
-    GPUWARDEN_TRY(model, planning::sized_model(amounts, "params"));
-  } else {
-    GPUWARDEN_TRY(model, manager::load_model(name, option_or(options, "family", ""),
-                                             manager::model_downloads(current_environment())));
+/// The keywords as words; behind them what the line in `command` says.
+Result<planning::Words> plan_words(const std::string& model, json options) {
+  // Their types, so that what is wrong is told of the keyword.
+  option_or(options, "gpus", "");
+  option_or(options, "cpus", 0U);
+  option_or(options, "gpus_per_node", 8U);
+  const std::string line = option_or(options, "command", "");
+  options.erase("command");
+  planning::Words words = workload_words(options, {});
+  if (!model.empty()) words.set("model", {model});
+  if (line.empty()) return words;
+  GPUWARDEN_TRY(const auto pasted, planning::read_pasted_line(line));
+  for (const std::string& name : pasted.words.names()) {
+    if (!words.has(name)) words.set(name, pasted.words.list(name));
   }
-  GPUWARDEN_TRY(request.work, planning::workload_from(std::move(model), workload_words(options, kAmounts), "train"));
-  GPUWARDEN_TRY(request.train_tokens, planning::read_tokens(amounts, "tokens"));
-  GPUWARDEN_TRY(request.mfu, planning::read_share(amounts, "mfu"));
-  GPUWARDEN_TRY(request.measured, planning::read_peaks(amounts, "calibrate"));
-  request.cpus = option_or(options, "cpus", 0U);
-  request.gpus_per_node = std::max(1U, option_or(options, "gpus_per_node", 8U));
-  if (options.contains("gpus")) {
-    origin.gpus_from = "gpus";
-    GPUWARDEN_TRY(request.gpus, planning::gpus_named(option<std::string>(options, "gpus")));
-    return request;
-  }
-  if (machine == nullptr) return fail(ErrorCode::invalid_argument, "no GPUs are given", "gpus=\"8xh100\"");
-  const facts::Snapshot snapshot = machine->read();
-  origin.simulated = snapshot.simulated;
-  origin.gpus_from = machine->captured()  ? machine->capture_name()
-                     : snapshot.simulated ? "simulated fleet"
-                                          : "this machine";
-  auto group = planning::gpus_of(snapshot);
-  if (!group) return fail(ErrorCode::unavailable, group.error().message, group.error().hint);
-  request.gpus = std::move(*group);
-  origin.gpu_notes = planning::gpus_left_unsaid(snapshot, request.gpus);
-  return request;
+  return words;
 }
 
 std::string plan(const OpenMachine* self, const std::string& model, const std::string& given) {
   const json options = read_options(given);
   const auto machine = share(self);
   return json_text(unwrap(interruptible([&](const std::stop_token&) -> Result<json> {
-    planning::PlanOrigin origin;
-    GPUWARDEN_TRY(auto request, plan_request(model, options, machine.get(), origin));
-    GPUWARDEN_TRY(const auto answer, planning::answer(std::move(request)));
-    return planning::to_json(answer, origin);
+    GPUWARDEN_TRY(const auto words, plan_words(model, options));
+    GPUWARDEN_TRY(auto question, manager::read_plan_question(words, manager::model_downloads(current_environment())));
+    if (!words.has("gpus")) {
+      if (machine == nullptr) return fail(ErrorCode::invalid_argument, "no GPUs are given", "gpus=\"8xh100\"");
+      GPUWARDEN_CHECK(manager::plan_for(*machine, question));
+    }
+    GPUWARDEN_TRY(const auto answer, planning::answer(std::move(question.request)));
+    return planning::to_json(answer, question.origin);
   })));
 }
 

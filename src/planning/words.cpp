@@ -15,6 +15,8 @@ namespace {
 
 constexpr auto kSizeNames =
     std::to_array<std::string_view>({"hidden", "layers", "heads", "kv-heads", "intermediate", "vocab"});
+constexpr auto kPlanNames = std::to_array<std::string_view>(
+    {"model", "params", "family", "gpus", "gpus-per-node", "cpus", "tokens", "mfu", "calibrate"});
 
 /// "7B", "350M", "8x7B": a number of parameters, not of bytes.
 bool counts_parameters(std::string_view text) {
@@ -46,6 +48,12 @@ std::vector<std::string> Words::list(const std::string& name) const {
   return found == values_.end() ? std::vector<std::string>{} : found->second;
 }
 
+Words Words::without(std::span<const std::string_view> names) const {
+  Words rest = *this;
+  for (const std::string_view name : names) rest.values_.erase(std::string(name));
+  return rest;
+}
+
 std::vector<std::string> Words::names() const {
   std::vector<std::string> result;
   for (const auto& [name, values] : values_) result.push_back(name);
@@ -59,6 +67,8 @@ std::string normal_word(std::string_view word) {
 }
 
 std::span<const std::string_view> size_names() { return kSizeNames; }
+
+std::span<const std::string_view> plan_names() { return kPlanNames; }
 
 Result<void> read_word_count(const Words& words, const std::string& name, std::uint32_t most, std::uint32_t& value) {
   const auto text = words.text(name);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plan/request.hpp"
+#include "gpuwarden/planning/json.hpp"
 #include "render/style.hpp"
 
 namespace gpuwarden::cli {

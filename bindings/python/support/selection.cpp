@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/manager/models.hpp"
+#include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "support/support.hpp"
 
@@ -106,25 +106,14 @@ constexpr auto kKeys = std::to_array<Key>({
 });
 
 Result<void> read_model(const json& options, Request& request) {
-  const planning::Words words = workload_words(options, {"model"});
-  if (options.contains("model") && options.contains("model_size"))
-    return wrong("model_size", "a model has its own size", "leave out one of model and model_size");
-  if (options.contains("model_size")) {
-    GPUWARDEN_TRY(request.work, planning::workload_of_size(words, "model-size"));
-    return {};
-  }
-  if (!options.contains("model")) {
-    const auto names = words.names();
-    if (names.empty()) return {};
-    const auto known = planning::workload_names();
-    if (std::ranges::find(known, names.front()) == known.end())
-      return wrong(names.front(), "there is no such argument");
-    return wrong(names.front(), "is about a model, but none is named", "add model=\"llama-3-8b\" or model_size=\"7B\"");
-  }
-  GPUWARDEN_CHECK(planning::refuse_sizes(words, "model-size"));
-  GPUWARDEN_TRY(planning::ModelShape model, manager::load_model(option<std::string>(options, "model"), {},
-                                                                manager::model_downloads(current_environment())));
-  GPUWARDEN_TRY(request.work, planning::workload_from(std::move(model), words, "train"));
+  const planning::Words words = workload_words(options, {});
+  const auto names = words.names();
+  const auto known = planning::workload_names();
+  const bool about_model = words.has("model") || words.has("model-size");
+  if (!about_model && !names.empty() && std::ranges::find(known, names.front()) == known.end())
+    return wrong(names.front(), "there is no such argument");
+  if (options.contains("model")) option<std::string>(options, "model");
+  GPUWARDEN_TRY(request.work, manager::read_work(words, manager::model_downloads(current_environment())));
   return {};
 }
 

@@ -22,6 +22,7 @@
 #include "gpuwarden/planning/search.hpp"
 #include "gpuwarden/planning/serving.hpp"
 #include "gpuwarden/planning/throughput.hpp"
+#include "gpuwarden/planning/words.hpp"
 #include "gpuwarden/planning/workload.hpp"
 
 namespace gpuwarden::planning {
@@ -35,6 +36,11 @@ struct PlanRequest {
   std::optional<double> mfu;           ///< utilization that was measured, 0 to 1
   std::vector<MeasuredPeak> measured;  ///< peaks of one strategy, which work.settings then names
 };
+
+/// A plan of this model as words ask for it: the task of workload_from(), "tokens", "mfu", "calibrate", "cpus" and
+/// "gpus-per-node" (whole numbers from 1, at most 65536 and 1024), and "gpus" as gpus_named() reads them. Without
+/// "gpus" the request has none yet. Fails with invalid_argument or not_found, naming the word.
+Result<PlanRequest> plan_request(ModelShape model, const Words& words);
 
 struct PlanAnswer {
   PlanRequest request;

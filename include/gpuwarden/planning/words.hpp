@@ -33,6 +33,8 @@ class Words {
   std::vector<std::string> list(const std::string& name) const;
   /// The name as messages have it: "--micro-batch".
   std::string shown(std::string_view name) const { return prefix_ + std::string(name); }
+  /// All but these, with the same prefix.
+  Words without(std::span<const std::string_view> names) const;
   /// All names, sorted.
   std::vector<std::string> names() const;
 
@@ -48,6 +50,10 @@ std::string normal_word(std::string_view word);
 std::span<const std::string_view> workload_names();
 /// The names that complete a model of which only the size is known: "hidden", "layers" ...
 std::span<const std::string_view> size_names();
+
+/// The names beside these that are a plan's: "model", "params", "family", "gpus", "gpus-per-node", "cpus", "tokens",
+/// "mfu", "calibrate".
+std::span<const std::string_view> plan_names();
 
 /// A task on this model; `usual_task` stands where no "task" is given. Names that other readers know ("family", sizes)
 /// are left alone. Fails with invalid_argument, naming the word, on words and values that are not known and on words

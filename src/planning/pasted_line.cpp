@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/pasted.hpp"
+#include "gpuwarden/planning/pasted_line.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
-namespace gpuwarden::cli {
+namespace gpuwarden::planning {
 namespace {
 
 template <std::size_t N>
@@ -287,4 +287,4 @@ std::vector<std::string> without_launcher(const std::vector<std::string>& given)
   return result;
 }
 
-}  // namespace gpuwarden::cli
+}  // namespace gpuwarden::planning

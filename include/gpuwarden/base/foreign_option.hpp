@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of other programs on a command line that somebody pasted.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+
+namespace gpuwarden {
+
+/// An option that is none of the reader's: what to write in its place, or why it need not be said at all.
+struct ForeignOption {
+  enum class Kind {
+    refused,
+    needless,        ///< taken and told to be needless; no value stands behind it
+    needless_value,  ///< the same, with a value
+  };
+  const char* typed;
+  const char* hint;
+  Kind kind = Kind::refused;
+};
+
+/// "--name" and "-n", but not "-" (standard input) and "-1" (a number).
+bool looks_like_option(std::string_view word);
+/// A name as tables have it, with '-' for '_': torchrun's "--nproc_per_node", too.
+std::string hyphenated(std::string_view name);
+
+/// The row that was typed so, with '_' or '-'; nullptr: none.
+const ForeignOption* find_foreign_option(std::span<const ForeignOption> table, std::string_view typed);
+/// Whether a needless option's value is `next`, the word behind it ("--threads 8", transformers' "--bf16 True",
+/// llama.cpp's "-fa on"); nullptr: none follows that could be one. `attached`: it stands behind '=' already. Fails with
+/// invalid_argument where a value is missing.
+Result<bool> takes_next_word(const ForeignOption& option, bool attached, const std::string* next);
+
+/// Options that were taken though needless, each with its hint, as sentences: those with one reason together.
+std::vector<std::string> needless_sentences(const std::vector<std::pair<std::string, std::string>>& options);
+
+}  // namespace gpuwarden

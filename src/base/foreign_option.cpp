@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpuwarden/base/foreign_option.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden {
+namespace {
+
+/// What may stand behind another program's switch.
+bool is_switched(std::string_view word) {
+  static constexpr std::string_view kWords[] = {"true", "false", "on", "off", "auto"};
+  return std::ranges::find(kWords, to_lower(word)) != std::end(kWords);
+}
+
+}  // namespace
+
+bool looks_like_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
+}
+
+std::string hyphenated(std::string_view name) {
+  std::string result(name);
+  std::ranges::replace(result, '_', '-');
+  return result;
+}
+
+const ForeignOption* find_foreign_option(std::span<const ForeignOption> table, std::string_view typed) {
+  const auto found = std::ranges::find(table, hyphenated(typed), &ForeignOption::typed);
+  return found == table.end() ? nullptr : &*found;
+}
+
+Result<bool> takes_next_word(const ForeignOption& option, bool attached, const std::string* next) {
+  if (attached) return false;
+  if (option.kind == ForeignOption::Kind::needless) return next != nullptr && is_switched(*next);
+  if (next == nullptr)
+    return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", option.typed),
+                fmt::format("leave it out: {}", option.hint));
+  return true;
+}
+
+std::vector<std::string> needless_sentences(const std::vector<std::pair<std::string, std::string>>& options) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const auto& [option, reason] : options) {
+    auto known = std::ranges::find_if(reasons, [&](const auto& one) { return one.first == reason; });
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {reason, {}});
+    known->second.push_back(option);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [reason, names] : reasons)
+    sentences.push_back(
+        fmt::format("{} {} not needed: {}", join(names, ", "), names.size() == 1 ? "is" : "are", reason));
+  return sentences;
+}
+
+}  // namespace gpuwarden

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "gpuwarden/base/foreign_option.hpp"
+#include "gpuwarden/base/shell.hpp"
+#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/foreign_options.hpp"
+#include "gpuwarden/planning/pasted_line.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+constexpr auto kFlagNames = std::to_array<std::string_view>({"compile"});
+constexpr auto kListNames = std::to_array<std::string_view>({"lora-targets", "calibrate"});
+
+bool has_name(std::span<const std::string_view> table, std::string_view name) {
+  return std::ranges::find(table, name) != table.end();
+}
+
+/// The plan's name of what was typed with its dashes; empty: it has none.
+std::string plan_name_of(std::string_view typed) {
+  const std::string name = hyphenated(typed);
+  if (name.starts_with("--")) {
+    const std::string own = name.substr(2);
+    if (has_name(workload_names(), own) || has_name(size_names(), own) || has_name(plan_names(), own)) return own;
+  }
+  for (const ForeignNames& row : kForeignNames) {
+    const auto names = split_words(row.also);
+    if (std::ranges::find(names, name) != names.end()) return std::string(row.name);
+  }
+  return "";
+}
+
+class LineReader {
+ public:
+  explicit LineReader(std::vector<std::string> words) : words_(std::move(words)) {}
+
+  Result<PastedLine> read() {
+    bool options = true;
+    while (next_ < words_.size()) {
+      const std::string& word = words_[next_++];
+      if (options && word == "--") {
+        options = false;
+      } else if (options && looks_like_option(word)) {
+        GPUWARDEN_CHECK(take_option(word));
+      } else {
+        GPUWARDEN_CHECK(set("model", {word}));
+      }
+    }
+    line_.needless = needless_sentences(needless_);
+    return std::move(line_);
+  }
+
+ private:
+  Result<void> take_option(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    const bool attached = equals != std::string::npos;
+    const std::string typed = word.substr(0, equals);
+    const std::string name = plan_name_of(typed);
+    if (name.empty()) return take_foreign(typed, attached);
+    std::vector<std::string> values;
+    if (attached) values.push_back(word.substr(equals + 1));
+    if (has_name(kFlagNames, name)) return set(name, {});
+    if (!attached && next_value() == nullptr)
+      return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", printable(typed)));
+    if (!attached) values.push_back(words_[next_++]);
+    while (has_name(kListNames, name) && next_value() != nullptr) values.push_back(words_[next_++]);
+    return set(name, std::move(values));
+  }
+
+  Result<void> take_foreign(const std::string& typed, bool attached) {
+    const ForeignOption* other = find_foreign_option(kForeignOptions, typed);
+    if (other == nullptr || other->kind == ForeignOption::Kind::refused)
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(typed)),
+                  other == nullptr ? "" : other->hint);
+    GPUWARDEN_TRY(const bool value_follows, takes_next_word(*other, attached, next_value()));
+    if (value_follows) ++next_;
+    needless_.emplace_back(other->typed, other->hint);
+    return {};
+  }
+
+  Result<void> set(const std::string& name, std::vector<std::string> values) {
+    if (name == "model" && line_.words.has(name))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("one model at a time: '{}' is the second", printable(values.front())));
+    if (line_.words.has(name))
+      return fail(ErrorCode::invalid_argument, fmt::format("--{} is given more than once", name));
+    line_.words.set(name, std::move(values));
+    return {};
+  }
+
+  /// The next word, where it can be an option's value.
+  const std::string* next_value() const {
+    return next_ < words_.size() && !looks_like_option(words_[next_]) ? &words_[next_] : nullptr;
+  }
+
+  std::vector<std::string> words_;
+  std::size_t next_ = 0;
+  PastedLine line_;
+  std::vector<std::pair<std::string, std::string>> needless_;
+};
+
+}  // namespace
+
+Result<PastedLine> read_pasted_line(std::string_view line) {
+  const auto words = split_shell_words(line);
+  if (!words) return fail(ErrorCode::invalid_argument, "a quote is not closed on this line");
+  return LineReader(without_launcher(*words)).read();
+}
+
+}  // namespace gpuwarden::planning
