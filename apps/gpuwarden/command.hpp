@@ -62,8 +62,8 @@ class Args {
   void forget(const std::string& key) { values_.erase(key); }
   /// The values of `other` for whatever is not set yet.
   void fall_back_to(const Args& other);
-  std::vector<std::string> rest;                              ///< operands, and everything after "--"
-  std::vector<std::pair<std::string, std::string>> needless;  ///< options of Elsewhere::Kind::needless, and why
+  std::vector<std::string> rest;        ///< operands, and everything after "--"
+  std::vector<const Elsewhere*> taken;  ///< options of other programs that mean nothing here
 
  private:
   std::map<std::string, std::vector<std::string>> values_;

@@ -48,7 +48,7 @@ int dispatch(const std::vector<std::string>& words) {
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
   if (!args->has("quiet")) {
-    for (const std::string& sentence : needless_sentences(args->needless)) warn(sentence);
+    for (const std::string& sentence : taken_sentences(args->taken)) warn(sentence);
   }
   Context context{std::move(*args), current_environment(), command, rest};
   const auto code = command->run(context);

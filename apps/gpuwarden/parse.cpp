@@ -70,7 +70,7 @@ class Parser {
     GPUWARDEN_TRY(const bool next,
                   takes_next_word(*other, equals != std::string_view::npos, is_value() ? &words_[next_] : nullptr));
     if (next) ++next_;
-    args_.needless.emplace_back(other->typed, other->hint);
+    args_.taken.push_back(other);
     return true;
   }
 

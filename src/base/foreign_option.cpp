@@ -36,24 +36,30 @@ const ForeignOption* find_foreign_option(std::span<const ForeignOption> table, s
 
 Result<bool> takes_next_word(const ForeignOption& option, bool attached, const std::string* next) {
   if (attached) return false;
-  if (option.kind == ForeignOption::Kind::needless) return next != nullptr && is_switched(*next);
+  if (option.kind == ForeignOption::Kind::needless || option.kind == ForeignOption::Kind::left_out)
+    return next != nullptr && is_switched(*next);
   if (next == nullptr)
     return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", option.typed),
                 fmt::format("leave it out: {}", option.hint));
   return true;
 }
 
-std::vector<std::string> needless_sentences(const std::vector<std::pair<std::string, std::string>>& options) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const auto& [option, reason] : options) {
-    auto known = std::ranges::find_if(reasons, [&](const auto& one) { return one.first == reason; });
-    if (known == reasons.end()) known = reasons.insert(reasons.end(), {reason, {}});
-    known->second.push_back(option);
-  }
+std::vector<std::string> taken_sentences(const std::vector<const ForeignOption*>& options) {
+  std::vector<const ForeignOption*> reasons;
   std::vector<std::string> sentences;
-  for (const auto& [reason, names] : reasons)
-    sentences.push_back(
-        fmt::format("{} {} not needed: {}", join(names, ", "), names.size() == 1 ? "is" : "are", reason));
+  for (const ForeignOption* const option : options) {
+    const std::string_view hint = option->hint;
+    if (std::ranges::any_of(reasons, [&](const ForeignOption* one) { return one->hint == hint; })) continue;
+    reasons.push_back(option);
+    std::vector<std::string> names;
+    for (const ForeignOption* const one : options) {
+      if (one->hint == hint && std::ranges::find(names, one->typed) == names.end()) names.emplace_back(one->typed);
+    }
+    const bool left_out =
+        option->kind == ForeignOption::Kind::left_out || option->kind == ForeignOption::Kind::left_out_value;
+    sentences.push_back(fmt::format("{} {} {}: {}", join(names, ", "), names.size() == 1 ? "is" : "are",
+                                    left_out ? "left out" : "not needed", hint));
+  }
   return sentences;
 }
 

@@ -57,7 +57,7 @@ std::optional<fs::path> file_of_mix(const fs::path& snapshot, const std::string&
   std::error_code ignored;
   for (const auto& entry : fs::recursive_directory_iterator(snapshot, ignored)) {
     const std::string name = to_lower(entry.path().filename().string());
-    if (name.ends_with(".gguf") && !name.starts_with("mmproj") && name.contains(to_lower(mix)))
+    if (name.ends_with(".gguf") && !name.contains("mmproj") && name.contains(to_lower(mix)))
       found.push_back(entry.path());
   }
   // "Q4_K" is in "Q4_K_M", too: the shortest name is meant.

@@ -45,26 +45,31 @@ Result<planning::GgufHeader> read_head(const fs::path& path) {
 
 /// The path of a part, by that of another: "X-00002-of-00003.gguf".
 std::optional<fs::path> part_beside(const fs::path& path, std::uint32_t part) {
-  constexpr std::string_view kEnd = "-00001-of-00003.gguf";
-  constexpr std::string_view kNumber = "00001";
-  std::string name = path.filename().string();
-  if (name.size() < kEnd.size() || name.substr(name.size() - kEnd.size() + 6, 4) != "-of-") return std::nullopt;
-  name.replace(name.size() - kEnd.size() + 1, kNumber.size(), fmt::format("{:05}", part));
-  return path.parent_path() / name;
+  std::string stem = path.stem().string();
+  if (!planning::is_part_of_file(stem)) return std::nullopt;
+  stem.resize(stem.size() - std::string_view("00001-of-00003").size());
+  const std::string all = path.stem().string().substr(stem.size() + std::string_view("00001").size());
+  return path.parent_path() / fmt::format("{}{:05}{}{}", stem, part, all, path.extension().string());
 }
 
 /// A file of llama.cpp's, with its further parts.
 Result<ModelShape> open_gguf(const fs::path& path) {
-  const auto first = part_beside(path, 1);
-  GPUWARDEN_TRY(auto header, read_head(first.value_or(path)));
-  for (std::uint32_t part = 2; first && part <= header.parts(); ++part) {
-    const fs::path next = *part_beside(path, part);
-    std::error_code ignored;
-    if (!fs::exists(next, ignored))
-      return fail(ErrorCode::not_found,
-                  fmt::format("{}: part {} of {} is not there", printable(next.string()), part, header.parts()),
-                  "download all parts into one folder");
-    GPUWARDEN_TRY(auto more, read_head(next));
+  const auto missing = [](const fs::path& part, std::uint32_t number) {
+    return fail(ErrorCode::not_found, fmt::format("{}: part {} is not there", printable(part.string()), number),
+                "download all parts into one folder");
+  };
+  std::error_code ignored;
+  const fs::path first = part_beside(path, 1).value_or(path);
+  if (!fs::exists(first, ignored)) return missing(first, 1);
+  GPUWARDEN_TRY(auto header, read_head(first));
+  for (std::uint32_t part = 2; part <= header.parts(); ++part) {
+    const auto next = part_beside(path, part);
+    if (!next)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: is one of {} parts", printable(path.string()), header.parts()),
+                  "name it as it was published: ...-00001-of-0000N.gguf, with the others beside it");
+    if (!fs::exists(*next, ignored)) return missing(*next, part);
+    GPUWARDEN_TRY(auto more, read_head(*next));
     planning::add_part(header, std::move(more));
   }
   GPUWARDEN_TRY(ModelShape model, planning::model_of(header, printable(path.string())));
@@ -84,7 +89,7 @@ std::vector<fs::path> ggufs_in(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const fs::path& path = entry.path();
-    if (path.extension() != ".gguf" || path.filename().string().starts_with("mmproj")) continue;
+    if (path.extension() != ".gguf" || to_lower(path.filename().string()).contains("mmproj")) continue;
     if (part_beside(path, 1).value_or(path) == path) files.push_back(path);
   }
   std::ranges::sort(files);

@@ -248,7 +248,10 @@ void add_longest(PlanAnswer& answer, std::uint32_t longest) {
 void refuse_without_a_request(PlanAnswer& answer, const ServingBudget& budget) {
   for (Candidate& one : answer.search.candidates) {
     const auto pool = serving_pool(answer.figures, one.settings, budget);
-    if (pool && pool->requests >= 1) continue;
+    if (pool && pool->requests >= 1) {
+      one.largest_micro_batch = std::min(one.largest_micro_batch, static_cast<std::uint32_t>(pool->requests));
+      continue;
+    }
     one.fit = Fit::does_not_fit;
     one.largest_micro_batch = 0;
   }

@@ -154,6 +154,7 @@ std::string engine_options(const Workload& work, const Settings& settings) {
   const LayerSplit split = settings.split.value_or(LayerSplit{});
   if (work.engine == Engine::ollama) {
     std::string text = fmt::format("OLLAMA_CONTEXT_LENGTH={}", settings.sequence);
+    if (work.max_requests > 1) text += fmt::format(" OLLAMA_NUM_PARALLEL={}", work.max_requests);
     if (split.gpu_layers) text += fmt::format(", num_gpu {}", *split.gpu_layers);
     if (split.keys != "f16") text += fmt::format(", OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE={}", split.keys);
     return text;
@@ -161,7 +162,10 @@ std::string engine_options(const Workload& work, const Settings& settings) {
   std::string text =
       fmt::format("-ngl {} -c {}", split.gpu_layers ? fmt::to_string(*split.gpu_layers) : "all", settings.sequence);
   const std::uint32_t gpus = settings.parallel.gpus();
-  if (gpus > 1) text += split.mode == LayerSplit::Mode::row ? " --split-mode row" : " --split-mode layer";
+  if (split.mode == LayerSplit::Mode::none)
+    text += " --split-mode none";
+  else if (gpus > 1)
+    text += split.mode == LayerSplit::Mode::row ? " --split-mode row" : " --split-mode layer";
   if (gpus > 1 && !split.shares.empty()) text += fmt::format(" --tensor-split {}", fmt::join(split.shares, ","));
   if (split.host_experts > 0) text += fmt::format(" --n-cpu-moe {}", split.host_experts);
   text += settings.attention == Attention::flash ? " -fa on" : " -fa off";

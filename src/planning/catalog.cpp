@@ -433,7 +433,11 @@ ModelShape as_file(ModelShape model, const GgufName& name, std::string_view aske
   model.gguf = true;
   model.tag = name.tag;
   if (name.whole) {
-    unpack(asked, model);
+    // Experts that were published in mxfp4 stay so beside whole matrices (gpt-oss's F16), which is not the mix MXFP4.
+    if (model.mxfp4_experts)
+      model.quantization = "mxfp4 experts";
+    else
+      unpack(asked, model);
     return model;
   }
   const Quantization usual = name.trained          ? Quantization::q4_0

@@ -98,7 +98,7 @@ std::string tokens_formula(const ModelFigures& model, const Settings& settings, 
             "4 B x {} tokens at a time (-ub) x the widest of what a layer or the output computes{}{}",
             settings.split->tokens,
             settings.attention == Attention::flash ? "" : ", products of all heads with every key among it",
-            settings.parallel.layer_stages > 1 ? "; of several GPUs, four of the mask and of what is handed on" : "");
+            is_pipelined(settings) ? "; of several GPUs, four of the mask and of what is handed on" : "");
       // What 4-bit kernels hold of a prompt: the only thing at work that is told of inference.
       if (!settings.trains())
         return fmt::format("4 B x {:.0f} hidden x {} prompt tokens x {} requests", w.hidden, settings.prompt,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -19,10 +20,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::uint64_t kMostEntries = 1U << 20U;  ///< keys or tensors: a hundred times those of any model
+constexpr std::uint64_t kMostEntries = 1U << 16U;  ///< keys or tensors: ten times those of any model
 constexpr std::uint64_t kLongestName = 65'535;     ///< of a key (docs/gguf.md)
 constexpr std::uint32_t kMostSizes = 4;
 constexpr std::uint64_t kUsualAlignment = 32;
+/// Of real models a head with words, their merges and a template takes some ten MiB.
+constexpr std::uint64_t kLargestHead = std::uint64_t{256} << 20U;
 
 /// gguf_type: what a value is.
 enum ValueType : std::uint32_t {
@@ -105,10 +108,15 @@ class HeadReader {
     return {};
   }
   Result<void> skip(std::uint64_t bytes) {
-    if (bytes > left_ || !stream_.ignore(static_cast<std::streamsize>(bytes)))
-      return corrupt(name_, "ends within its head");
+    if (bytes > left_ || !pass(static_cast<std::streamoff>(bytes))) return corrupt(name_, "ends within its head");
     left_ -= bytes;
+    if (header_.file_bytes - left_ > kLargestHead) return corrupt(name_, "has a head of more than 256 MiB");
     return {};
+  }
+  /// A word is read over, for which no file's buffer is given up.
+  bool pass(std::streamoff bytes) {
+    constexpr std::streamoff kLongestWord = 4096;
+    return static_cast<bool>(bytes <= kLongestWord ? stream_.ignore(bytes) : stream_.seekg(bytes, std::ios::cur));
   }
   template <class T>
   Result<T> value() {
@@ -165,7 +173,8 @@ class HeadReader {
       return corrupt(name_, fmt::format("its head has a value of unknown type {}", type));
     std::array<char, 8> bytes{};
     GPUWARDEN_CHECK(take(bytes.data(), kWidths[type]));
-    return number_of(type, bytes);
+    const double number = number_of(type, bytes);
+    return std::isfinite(number) ? number : 0;
   }
 
   Result<void> read_array(std::string key) {

@@ -150,8 +150,9 @@ void read_attention(const Sizes& sizes, ModelShape& model) {
   }
   latent.query_rank = sizes.at("attention.q_lora_rank", kWidest);
   latent.kv_rank = sizes.at("attention.kv_lora_rank", kWidest);
-  latent.rope_dim = sizes.at("rope.dimension_count", kMostHeads);
-  latent.nope_dim = sizes.at("attention.key_length_mla", kMostHeads) - latent.rope_dim;
+  const std::uint32_t key_length = sizes.at("attention.key_length_mla", kMostHeads);
+  latent.rope_dim = std::min(key_length, sizes.at("rope.dimension_count", kMostHeads));
+  latent.nope_dim = key_length - latent.rope_dim;
   latent.value_dim = sizes.at("attention.value_length_mla", kMostHeads);
   model.kv_heads = model.heads;
   model.head_dim = latent.value_dim;

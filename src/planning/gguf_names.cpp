@@ -8,12 +8,15 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/model_catalog.hpp"
+#include "gpuwarden/planning/gguf_file.hpp"
 #include "planning/name_parts.hpp"
 
 namespace gpuwarden::planning {
 namespace {
 
 constexpr std::size_t kLongestGgufName = 200;
+/// What a file in parts ends with.
+constexpr std::string_view kPart = "-00001-of-00003";
 constexpr auto kHosts = std::to_array<std::string_view>({"https://", "huggingface.co/", "hf.co/"});
 constexpr auto kWholeTitles = std::to_array<std::string_view>({"f16", "bf16", "fp16", "f32", "fp32"});
 /// What stands beside a width and says nothing of it.
@@ -98,15 +101,8 @@ void take_width(std::string& text, GgufName& name, bool file) {
   cut(text, width.letters);
 }
 
-/// "-00001-of-00003" of a file in parts.
 void strip_part(std::string& text) {
-  constexpr std::string_view kPart = "-00001-of-00003";
-  if (text.size() <= kPart.size()) return;
-  const std::string_view end = std::string_view(text).substr(text.size() - kPart.size());
-  const bool part = end.starts_with('-') && end.substr(6, 4) == "-of-" &&
-                    end.substr(1, 5).find_first_not_of("0123456789") == std::string_view::npos &&
-                    end.substr(10).find_first_not_of("0123456789") == std::string_view::npos;
-  if (part) cut(text, kPart.size());
+  if (is_part_of_file(text)) cut(text, kPart.size());
 }
 
 std::string without_host(std::string_view text) {
@@ -117,6 +113,15 @@ std::string without_host(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_part_of_file(std::string_view stem) {
+  if (stem.size() <= kPart.size()) return false;
+  const std::string_view end = stem.substr(stem.size() - kPart.size());
+  const auto is_number = [](std::string_view text) {
+    return text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return end.starts_with('-') && end.substr(6, 4) == "-of-" && is_number(end.substr(1, 5)) && is_number(end.substr(10));
+}
 
 std::optional<GgufName> read_gguf_name(std::string_view given) {
   if (given.size() > kLongestGgufName) return {};

@@ -55,14 +55,6 @@ void spread_rows(double dense, const std::vector<double>& points, LayerLoad& fro
   }
 }
 
-/// Whether llama.cpp has the GPUs work on four batches in turn, which it does where all layers are on several GPUs.
-/// Source: llama.cpp src/llama-context.cpp (pipeline_parallel).
-bool pipelined(const Settings& settings) {
-  const LayerSplit split = settings.split.value_or(LayerSplit{});
-  return settings.parallel.layer_stages > 1 && split.mode == LayerSplit::Mode::layer && !split.gpu_layers &&
-         split.host_experts == 0;
-}
-
 /// Of all layers together, for as many tokens as the settings ask for.
 double whole_cache(const ModelFigures& model, Settings settings) {
   settings.split.reset();
@@ -110,6 +102,12 @@ LayerLoad heaviest_load(const ModelFigures& model, const Settings& settings) {
   return *std::ranges::max_element(loads.gpus, {}, [](const LayerLoad& load) { return load.weights + load.cache; });
 }
 
+bool is_pipelined(const Settings& settings) {
+  const LayerSplit split = settings.split.value_or(LayerSplit{});
+  return settings.parallel.layer_stages > 1 && split.mode == LayerSplit::Mode::layer && !split.gpu_layers &&
+         split.host_experts == 0;
+}
+
 double compute_buffer(const ModelShape& model, const Settings& settings) {
   constexpr double kBytes = 4;
   constexpr double kHalf = 0.5;  // of these: flash attention's mask is in 16 bit
@@ -121,7 +119,7 @@ double compute_buffer(const ModelShape& model, const Settings& settings) {
   const double products = flash ? 0 : mask * model.heads;
   const double layer_inputs = 4.0 * model.hidden;
   const double width = std::max<double>(1.0 * model.vocab + model.hidden, 2 * mlp + 2.0 * model.hidden);
-  if (!pipelined(settings)) return kBytes * tokens * std::max(width, products + mask + layer_inputs);
+  if (!is_pipelined(settings)) return kBytes * tokens * std::max(width, products + mask + layer_inputs);
   constexpr double kCopies = 4;
   return kBytes * tokens * (std::max(width, products + layer_inputs) + kCopies * (mask + model.hidden));
 }

@@ -69,13 +69,14 @@ Result<std::string> type_name(const Words& words, const std::string& half) {
   return std::string(format_of(type != nullptr ? type->type : GgmlType::f16).word);
 }
 
-constexpr auto kSplitOptions =
+/// Those that ollama does not hand on.
+constexpr auto kLlamaServerOptions =
     std::to_array<const char*>({"split-mode", "tensor-split", "cpu-moe-layers", "cache-type-k", "cache-type-v"});
 
 Result<void> refuse_others(const Words& words, const Workload& work) {
   const bool splits = traits_of(work.engine).splits_layers && work.settings.task == Task::serving;
   const char* foreign = nullptr;
-  for (const char* option : kSplitOptions) {
+  for (const char* option : kLlamaServerOptions) {
     if (!splits && words.has(option)) foreign = option;
   }
   // Other engines have every layer on GPUs, whoever says so.
@@ -86,8 +87,20 @@ Result<void> refuse_others(const Words& words, const Workload& work) {
   if (foreign != nullptr)
     return fail(ErrorCode::invalid_argument, fmt::format("{}: only llama.cpp has it", words.shown(foreign)),
                 fmt::format("{} llama.cpp", words.shown("engine")));
+  for (const char* option : kLlamaServerOptions) {
+    if (work.engine == Engine::ollama && splits && words.has(option))
+      return fail(ErrorCode::invalid_argument, fmt::format("{}: ollama has no such setting", words.shown(option)),
+                  fmt::format("it spreads layers by itself, and stores both halves of its cache as {} says "
+                              "(OLLAMA_KV_CACHE_TYPE); {} llama.cpp plans it",
+                              words.shown("kv-cache"), words.shown("engine")));
+  }
   const std::string cache = known_word("kv-cache", words.text("kv-cache").value_or(""));
   const auto* const type = std::ranges::find(kCacheTypes, cache, &CacheType::word);
+  if (splits && type != std::end(kCacheTypes) && type->bytes > 0)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} {}: {} has no such type", words.shown("kv-cache"), printable(*words.text("kv-cache")),
+                            traits_of(work.engine).title),
+                fmt::format("{} q8_0", words.shown("kv-cache")));
   if (!splits && type != std::end(kCacheTypes) && type->blocks)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} {}: only llama.cpp stores its cache in ggml's blocks", words.shown("kv-cache"),
@@ -136,9 +149,14 @@ Result<LayerSplit::Mode> read_mode(const Words& words) {
               "one of layer, row, none; llama.cpp's tensor is not planned");
 }
 
-/// Of how many layers the CPU keeps the experts.
+/// Of how many layers the CPU keeps the experts: a number, or all.
 Result<std::uint32_t> read_host_experts(const Words& words, const ModelShape& model) {
   if (!words.has("cpu-moe-layers")) return 0U;
+  const std::string text = words.text("cpu-moe-layers").value_or("all");
+  if (normal_word(text) == "auto" || text.starts_with('-'))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: '{}' is not a number of layers", words.shown("cpu-moe-layers"), printable(text)),
+                "a whole number, or all");
   if (model.experts.experts == 0)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: {} has no experts", words.shown("cpu-moe-layers"), printable(model.name)),
@@ -201,6 +219,11 @@ Result<void> read_layer_split(const Words& words, Workload& work) {
   GPUWARDEN_TRY(split.keys, type_name(words, "cache-type-k"));
   GPUWARDEN_TRY(split.values, type_name(words, "cache-type-v"));
   if (work.batched_tokens > 0) split.tokens = work.batched_tokens;
+  // Source: ollama's docs/faq.md: memory scales by OLLAMA_NUM_PARALLEL times OLLAMA_CONTEXT_LENGTH.
+  if (work.engine == Engine::ollama && work.max_requests > 1) {
+    work.settings.micro_batch = work.max_requests;
+    work.fixed_micro_batch = true;
+  }
   work.settings.split = std::move(split);
   return check_values(words, work.settings);
 }
@@ -223,7 +246,10 @@ void note_gguf(const Words& words, Workload& work) {
         "{} is not known exactly: its formats were chosen tensor by tensor. {}, the nearest mix, is planned; "
         "such files of DeepSeek-R1, MiniMax-M2.1 and Qwen3-4B are from 7% smaller to 12% larger",
         model.dynamic_mix, to_string(settings.quantization)));
-  if (settings.split && work.max_requests > 1 && words.has("sequence"))
+  if (settings.split && work.engine == Engine::ollama && work.max_requests > 1)
+    work.notes.push_back(fmt::format("each of the {} requests at a time (OLLAMA_NUM_PARALLEL) has a cache of {} tokens",
+                                     work.max_requests, settings.sequence));
+  else if (settings.split && work.max_requests > 1 && words.has("sequence"))
     work.notes.push_back(fmt::format("{} requests at a time share the cache of {} tokens: {} each", work.max_requests,
                                      settings.sequence, settings.sequence / work.max_requests));
 }

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "planning/line_meanings.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -18,9 +19,10 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
 }
 
 constexpr auto kPrograms = std::to_array<std::string_view>(
-    {"vllm",      "sglang", "python", "python3",      "accelerate", "torchrun", "deepspeed",
-     "trl",       "uv",     "uvx",    "sudo",         "nohup",      "env",      "llama-server",
-     "llama-cli", "llama",  "ollama", "trtllm-serve", "docker",     "podman",   "nerdctl"});
+    {"vllm",         "sglang", "python",           "python3",   "accelerate", "torchrun",
+     "deepspeed",    "trl",    "llamafactory-cli", "uv",        "uvx",        "sudo",
+     "nohup",        "env",    "llama-server",     "llama-cli", "llama",      "ollama",
+     "trtllm-serve", "docker", "podman",           "nerdctl"});
 constexpr auto kContainers = std::to_array<std::string_view>({"docker", "podman", "nerdctl"});
 /// Those whose every line serves.
 constexpr auto kServers =
@@ -48,7 +50,7 @@ constexpr Image kImages[] = {{"vllm-openai", "vllm", "serve"},
                              {"nvcr.io/nvidia/", {}}};
 /// What follows a program's name.
 constexpr auto kActions =
-    std::to_array<std::string_view>({"serve", "launch", "run", "pull", "cli", "sft", "launch_server"});
+    std::to_array<std::string_view>({"serve", "launch", "run", "pull", "cli", "sft", "train", "launch_server"});
 
 /// "CUDA_VISIBLE_DEVICES=0" before a command.
 bool is_assignment(std::string_view word) {
@@ -134,11 +136,16 @@ bool is_logical_batch(std::string_view word) { return word == "-b" || word == "-
 
 bool is_script(std::string_view word) { return word.ends_with(".py") && !word.starts_with('-'); }
 
+/// Those whose own options stand before the script.
+bool is_launcher(std::string_view program) {
+  return program == "torchrun" || program == "deepspeed" || program == "accelerate";
+}
+
 /// Whether a program's line begins with this word, as the next one shows.
 bool begins_line(std::string_view word, std::string_view next) {
   const std::string_view program = without_version(program_of(word));
-  const bool starts = next == "-m" || is_script(next) || is_one_of(kActions, next) ||
-                      is_one_of(kPrograms, without_version(program_of(next)));
+  const bool starts = next == "-m" || is_script(next) || (is_launcher(program) && next.starts_with('-')) ||
+                      is_one_of(kActions, next) || is_one_of(kPrograms, without_version(program_of(next)));
   return is_one_of(kServers, program) || (is_one_of(kPrograms, program) && starts);
 }
 
@@ -231,10 +238,7 @@ std::size_t say_in_own_words(const std::string& word, const std::string& behind,
     if (behind == "off" || behind == "0") result.insert(result.end(), {"--attention", "eager"});
     return 2;
   }
-  const bool checkpointing = word == "--gradient_checkpointing" || word == "--gradient-checkpointing";
-  if (!checkpointing || (behind != "true" && behind != "false")) return 0;
-  if (behind == "true") result.insert(result.end(), {"--recompute", "full"});
-  return 2;
+  return 0;
 }
 
 /// The words of a line whose first one starts the program.
@@ -266,6 +270,10 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
     if (taken == 0) result.push_back(word);
     i += std::max<std::size_t>(taken, 1);
   }
+  // ollama's names without a tag mean the latest.
+  if (head.engine == "ollama" && !result.empty() && !result.front().starts_with('-') && !result.front().contains(':'))
+    result.front() += ":latest";
+  result = with_meanings(result, head.serves);
   if (!head.serves || names_a_task) return result;
   const bool usual = head.engine == "vllm";
   if (!head.engine.empty() && !(usual && names_an_engine))

@@ -52,7 +52,7 @@ class LineReader {
         GPUWARDEN_CHECK(set("model", {word}));
       }
     }
-    line_.needless = needless_sentences(needless_);
+    line_.needless = taken_sentences(taken_);
     return std::move(line_);
   }
 
@@ -80,7 +80,7 @@ class LineReader {
                   other == nullptr ? "" : other->hint);
     GPUWARDEN_TRY(const bool value_follows, takes_next_word(*other, attached, next_value()));
     if (value_follows) ++next_;
-    needless_.emplace_back(other->typed, other->hint);
+    taken_.push_back(other);
     return {};
   }
 
@@ -102,7 +102,7 @@ class LineReader {
   std::vector<std::string> words_;
   std::size_t next_ = 0;
   PastedLine line_;
-  std::vector<std::pair<std::string, std::string>> needless_;
+  std::vector<const ForeignOption*> taken_;
 };
 
 }  // namespace

@@ -239,7 +239,10 @@ void note_length(Workload& work) {
     return;
   const std::string beyond = fmt::format("{} tokens are beyond the {} positions of {}'s config", settings.sequence,
                                          model.max_positions, printable(model.name));
-  if (settings.task == Task::serving)
+  if (settings.task == Task::serving && traits_of(work.engine).splits_layers)
+    work.notes.push_back(beyond + fmt::format(": {} starts, but the model is of no use there without rope scaling",
+                                              traits_of(work.engine).title));
+  else if (settings.task == Task::serving)
     work.notes.push_back(beyond +
                          ": vLLM and SGLang refuse to start so, unless it says rope_scaling (vLLM: --hf-overrides); "
                          "memory alone is planned here");

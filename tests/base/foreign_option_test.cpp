@@ -36,8 +36,10 @@ TEST(ForeignOption, AValueMustStandBehindItOrBeAttached) {
 }
 
 TEST(ForeignOption, ReasonsAreToldOnce) {
-  EXPECT_THAT(needless_sentences({{"--a", "x"}, {"--b", "y"}, {"--c", "x"}}),
-              ElementsAre("--a, --c are not needed: x", "--b is not needed: y"));
+  const ForeignOption a{"--a", "x", ForeignOption::Kind::needless};
+  const ForeignOption b{"--b", "y", ForeignOption::Kind::left_out_value};
+  const ForeignOption c{"--c", "x", ForeignOption::Kind::needless_value};
+  EXPECT_THAT(taken_sentences({&a, &b, &c, &a}), ElementsAre("--a, --c are not needed: x", "--b is left out: y"));
 }
 
 TEST(LooksLikeOption, NumbersAndTheDashOfStandardInputDoNot) {

@@ -54,13 +54,20 @@ TEST(LoadModel, PartsOfAFileAreOne) {
   second.tensor("output.weight", {256, 100}, 1, 51'200);
   put(dir / "big-00001-of-00002.gguf", tiny(2).whole());
   const auto lacking = load_model((dir / "big-00001-of-00002.gguf").string());
-  EXPECT_THAT(lacking.error().message, HasSubstr("big-00002-of-00002.gguf: part 2 of 2 is not there"));
+  EXPECT_THAT(lacking.error().message, HasSubstr("big-00002-of-00002.gguf: part 2 is not there"));
   put(dir / "big-00002-of-00002.gguf", second.whole());
   for (const char* part : {"big-00001-of-00002.gguf", "big-00002-of-00002.gguf", "."}) {
     const auto model = load_model((dir / part).string());
     ASSERT_THAT(model, IsOk());
     EXPECT_EQ(model->stated_parameters, 2U * 256 * 100) << part;
   }
+  put(dir / "renamed.gguf", tiny(2).whole());
+  EXPECT_THAT(load_model((dir / "renamed.gguf").string()).error().message, HasSubstr("is one of 2 parts"));
+  put(dir / "best-of-breed.gguf", tiny(1).whole());
+  EXPECT_THAT(load_model((dir / "best-of-breed.gguf").string()), IsOk());
+  put(dir / "lone-00002-of-00002.gguf", second.whole());
+  EXPECT_THAT(load_model((dir / "lone-00002-of-00002.gguf").string()).error().message,
+              HasSubstr("part 1 is not there"));
 }
 
 constexpr std::string_view kManifest = R"({"layers": [

@@ -189,6 +189,15 @@ TEST(GgufModel, APatternInTheHeadSaysWhichLayersSlide) {
   EXPECT_EQ(shape_in(every).sliding_layers, 0U) << "as llama.cpp computes them";
 }
 
+TEST(GgufModel, NumbersThatAreNoneDoNoHarm) {
+  for (const char* key : {"attention.sliding_window_pattern", "attention.sliding_window", "attention.head_count_kv",
+                          "nextn_predict_layers", "expert_count", "context_length", "full_attention_interval"}) {
+    GgufFile file = file_with("gemma3", 256, 6, 256);
+    file.own("attention.head_count", 8).own("attention.sliding_window", 512);
+    EXPECT_EQ(shape_in(file.not_a_number(key)).layers, 6U) << key;
+  }
+}
+
 TEST(GgufModel, DraftingLayersAreLeftOut) {
   GgufFile file = file_with("glm4moe", 256, 3, 256);
   file.own("attention.head_count", 8).own("nextn_predict_layers", 1);

@@ -50,6 +50,33 @@ TEST(LlamaWords, WhatIsTakenForGrantedIsTold) {
               Contains(HasSubstr("4 requests at a time share the cache of 32768 tokens: 8192 each")));
 }
 
+TEST(LlamaWords, OllamasRequestsHaveACacheEach) {
+  const auto four = served("qwen3:8b", {{"sequence", "8192"}, {"max-requests", "4"}});
+  ASSERT_TRUE(four);
+  EXPECT_EQ(four->settings.micro_batch, 4U);
+  EXPECT_THAT(four->notes, Contains(HasSubstr("each of the 4 requests at a time (OLLAMA_NUM_PARALLEL) has a cache")));
+  for (const auto& [option, value] : Said{{"split-mode", "row"}, {"tensor-split", "3,1"}, {"cache-type-v", "q8_0"}}) {
+    const auto refused = served("qwen3:8b", {{option, value}});
+    ASSERT_FALSE(refused) << option;
+    EXPECT_THAT(refused.error().message, HasSubstr("ollama has no such setting")) << option;
+  }
+}
+
+TEST(LlamaWords, TypesThatLlamaCppHasNotAreRefused) {
+  EXPECT_THAT(served("Qwen3-8B-Q4_K_M.gguf", {{"kv-cache", "fp8"}}).error().message, HasSubstr("has no such type"));
+  EXPECT_EQ(served("qwen3-8b", {{"task", "serve"}, {"kv-cache", "fp8"}})->settings.kv_bytes, 1) << "vLLM has it";
+  EXPECT_FALSE(served("gpt-oss-20b-GGUF", {{"cpu-moe-layers", "auto"}}));
+  EXPECT_FALSE(served("gpt-oss-20b-GGUF", {{"cpu-moe-layers", "-1"}}));
+}
+
+TEST(LlamaWords, AWholeFileKeepsExpertsInMxfp4) {
+  const auto whole = served("unsloth/gpt-oss-20b-GGUF:F16", {});
+  ASSERT_TRUE(whole);
+  // "gpt-oss-20b-F16.gguf, 13.8 GB" (huggingface.co/unsloth/gpt-oss-20b-GGUF, from memory); all in 16 bit it were 42
+  // GB.
+  EXPECT_NEAR(file_weights(whole->model, whole->settings).file() / 1e9, 13.8, 0.3);
+}
+
 TEST(LlamaWords, AFileIsNotTrained) {
   const auto lora = served("Qwen3-8B-Q4_K_M.gguf", {{"task", "lora"}});
   ASSERT_TRUE(lora);

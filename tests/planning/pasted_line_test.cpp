@@ -57,9 +57,9 @@ TEST(PastedLine, WhatNoMemoryDependsOnIsReadPastAndTold) {
 }
 
 TEST(PastedLine, WhatCannotBePlannedSaysWhatToWrite) {
-  const auto lora = read_pasted_line("python train.py --use_peft --model gpt2");
-  ASSERT_THAT(lora, FailsWith(ErrorCode::invalid_argument, HasSubstr("unknown option '--use_peft'")));
-  EXPECT_EQ(lora.error().hint, "write --task lora");
+  const auto offloads = read_pasted_line("deepspeed train.py --cpu_offload --model gpt2");
+  ASSERT_THAT(offloads, FailsWith(ErrorCode::invalid_argument, HasSubstr("unknown option '--cpu_offload'")));
+  EXPECT_EQ(offloads.error().hint, "write --offload optimizer, or --offload all");
   const auto refused = [](std::string_view line, std::string_view message) {
     EXPECT_THAT(read_pasted_line(line), FailsWith(ErrorCode::invalid_argument, HasSubstr(message))) << line;
   };
@@ -69,6 +69,67 @@ TEST(PastedLine, WhatCannotBePlannedSaysWhatToWrite) {
   refused("vllm serve gpt2 --tp 2 -tp 4", "--tensor-parallel is given more than once");
   refused("vllm serve gpt2 bert", "one model at a time: 'bert' is the second");
   refused("vllm serve 'gpt2", "quote");
+}
+
+/// The options that a plan gets, in order.
+std::string options_of(std::string_view line) {
+  const auto read = read_pasted_line(line);
+  if (!read) return read.error().message;
+  std::string text;
+  for (const std::string& name : read->words.names()) {
+    if (name == "model") continue;
+    text += (text.empty() ? "" : " ") + name;
+    for (const std::string& value : read->words.list(name)) text += "=" + value;
+  }
+  return text;
+}
+
+TEST(PastedLine, OtherProgramsSwitchesAreSaidInAPlansWords) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"train.py --gradient_checkpointing", "recompute=full"},
+      {"train.py --gradient_checkpointing false", ""},
+      {"train.py --use_peft", "task=lora"},
+      {"train.py --use_peft true --load_in_4bit", "task=qlora"},
+      {"train.py --load_in_4bit=true", "task=qlora"},
+      {"llamafactory-cli train --stage sft --finetuning_type lora --quantization_bit 4", "task=qlora"},
+      {"llamafactory-cli train --finetuning_type full --quantization_bit 8", "quantization=int8 task=finetune"},
+      {"train.py --fsdp 'full_shard auto_wrap'", "strategy=fsdp1"},
+      {"train.py --deepspeed configs/ds_z3_config.json", "strategy=zero3"},
+      {"accelerate launch --mixed_precision bf16 train.py", "precision=mixed"},
+      {"vllm serve --load-in-4bit", "engine=vllm quantization=nf4 task=serve"},
+      {"vllm serve -tp 4 --data-parallel-size=1 --enable-expert-parallel", "--data-parallel-size"},
+      {"vllm serve -tp 4 --enable-expert-parallel", "engine=vllm expert-parallel=4 task=serve tensor-parallel=4"},
+      {"llama-server --cpu-moe", "cpu-moe-layers=all engine=llama.cpp task=serve"},
+  };
+  for (const auto& [line, options] : rows) {
+    const std::string read = options_of("python " + std::string(line) + " --model gpt2");
+    if (std::string_view(options).starts_with("--"))
+      EXPECT_THAT(read, HasSubstr(options)) << line;
+    else
+      EXPECT_EQ(read, options) << line;
+  }
+}
+
+TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 --nnodes=2 train.py --model gpt2 --gpus a100"), "gpus=16xa100");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node=8 train.py --model gpt2 --gpus 8xh100"), "gpus=8xh100");
+  EXPECT_EQ(options_of("accelerate launch --num_processes 4 train.py --model gpt2 --gpus h100:4"), "gpus=h100:4");
+  EXPECT_THAT(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 4xh100"),
+              HasSubstr("unknown option '--nproc_per_node'"));
+  EXPECT_THAT(options_of("torchrun --nproc_per_node 8 train.py --model gpt2"), HasSubstr("unknown option"));
+  EXPECT_THAT(without_launcher({"torchrun --nproc_per_node 2 t.py --model gpt2", "--gpus", "2xl4"}),
+              ElementsAre("--model", "gpt2", "--gpus", "2xl4"));
+}
+
+TEST(PastedLine, WhatIsNotPlannedIsLeftOutAndTold) {
+  const auto line = read_pasted_line("llama-server -m gpt2 -md small.gguf -ngld 99 --standalone");
+  ASSERT_THAT(line, IsOk());
+  EXPECT_THAT(line->needless, ::testing::Contains(HasSubstr("-md is left out: a draft model is not planned")));
+}
+
+TEST(PastedLine, OllamasNamesMeanTheLatest) {
+  EXPECT_EQ(read_pasted_line("ollama run llama3.1")->words.text("model"), "llama3.1:latest");
+  EXPECT_EQ(read_pasted_line("ollama run llama3.1:70b")->words.text("model"), "llama3.1:70b");
 }
 
 TEST(ForeignOptions, EachNameIsOfOneOptionAndNeedsAReason) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,12 @@ class GgufFile {
   GgufFile& number(std::string_view key, std::uint32_t value) {
     begin(key, kUint32);
     put(keys_, value);
+    return *this;
+  }
+  /// A key of the architecture's own that is NaN.
+  GgufFile& not_a_number(std::string_view key) {
+    begin(architecture_ + "." + std::string(key), kFloat32);
+    put(keys_, std::numeric_limits<float>::quiet_NaN());
     return *this;
   }
   GgufFile& text(std::string_view key, std::string_view value) {
@@ -71,6 +78,7 @@ class GgufFile {
 
  private:
   static constexpr std::uint32_t kUint32 = 4;
+  static constexpr std::uint32_t kFloat32 = 6;
   static constexpr std::uint32_t kText = 8;
   static constexpr std::uint32_t kArray = 9;
   static constexpr std::uint64_t kAlignment = 32;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -235,13 +236,13 @@ std::string layers(const PlanAnswer& answer) {
       first += loads.gpus[i].layers;
     }
   }
-  if (answer.best().settings.split && answer.best().settings.split->host_experts > 0)
-    line("host", "the input's embedding, and experts", loads.host);
-  else if (loads.host.layers > 0)
-    line("host", "the input's embedding, and " + held_words(loads.host, 0), loads.host);
-  else
-    line("host", "the input's embedding", loads.host);
-  return text + fmt::format("  {} {}\n", fit("options", kNameWidth), answer.engine_options);
+  std::string on_host = "the input's embedding";
+  if (loads.host.layers > 0) on_host += ", " + held_words(loads.host, 0);
+  const LayerSplit split = answer.best().settings.split.value_or(LayerSplit{});
+  if (split.host_experts > loads.host.layers)
+    on_host += fmt::format(", experts of layers up to {}", split.host_experts - 1);
+  line("host", on_host, loads.host);
+  return answer.fits ? text + fmt::format("  {} {}\n", fit("options", kNameWidth), answer.engine_options) : text;
 }
 
 std::string serving(const PlanAnswer& answer) {
@@ -249,15 +250,17 @@ std::string serving(const PlanAnswer& answer) {
   const ServingPool& pool = *answer.pool;
   const bool one = answer.best().settings.parallel.gpus() == 1;
   const std::string_view each = one ? "" : " on each GPU";
-  const std::string requests =
-      fmt::format("{:.1f} requests of {} tokens at once", pool.requests, answer.best().settings.sequence);
+  const std::string requests = fmt::format("{:.1f} requests of {} tokens at once", std::floor(10 * pool.requests) / 10,
+                                           answer.best().settings.sequence);
+  // Where no request fits, a shorter one leaves more room: how long it may be is the verdict's.
+  const std::string tokens = answer.longest_request
+                                 ? ""
+                                 : fmt::format(", {} tokens ({})", pool.tokens,
+                                               answer.request.work.engine == Engine::ollama ? "num_ctx" : "-c");
   std::string text =
       answer.loads
-          ? fmt::format(
-                "\nserving: beside weights and compute buffer there is room for {} of KV cache{}, {} tokens "
-                "({}): {}\n",
-                gib(pool.cache), each, pool.tokens, answer.request.work.engine == Engine::ollama ? "num_ctx" : "-c",
-                requests)
+          ? fmt::format("\nserving: beside weights and compute buffer there is room for {} of KV cache{}{}: {}\n",
+                        gib(pool.cache), each, tokens, requests)
           : fmt::format("\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {}\n", gib(pool.cache),
                         each, answer.request.work.serving_utilization * 100, pool.tokens, requests);
   text +=
@@ -266,14 +269,20 @@ std::string serving(const PlanAnswer& answer) {
   return text + layers(answer);
 }
 
+/// What lies in the host's memory for each GPU, where that is worth a word.
+std::string on_host_words(const Estimate& estimate) {
+  constexpr double kLeastTold = 1U << 30U;
+  return estimate.host < kLeastTold ? "" : fmt::format(", and {} of the host's memory for each", gib(estimate.host));
+}
+
 std::string verdict(const PlanAnswer& answer, const Style& style) {
   const Tone tone = answer.fits ? tone_of(answer.best().fit) : Tone::bad;
   std::string text = "\n" + style.paint(wrapped(answer.search.reason, 0, 0, style.width), tone) + "\n";
   if (answer.fits || answer.search.changes.empty()) return text;
   text += "what would make it fit, cheapest first:\n";
   for (const Change& change : answer.search.changes)
-    text += fmt::format("  {} ({}: {})\n", wrapped(change.what, 2, 4, style.width), change.candidate.name,
-                        gib(change.candidate.estimate.expected()));
+    text += fmt::format("  {} ({}: {}{})\n", wrapped(change.what, 2, 4, style.width), change.candidate.name,
+                        gib(change.candidate.estimate.expected()), on_host_words(change.candidate.estimate));
   return text;
 }
 

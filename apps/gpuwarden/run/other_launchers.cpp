@@ -28,7 +28,7 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
       return std::unexpected(std::move(error));
     }
     if (!args.has("quiet")) {
-      for (const std::string& sentence : needless_sentences(parsed->needless)) warn(sentence);
+      for (const std::string& sentence : taken_sentences(parsed->taken)) warn(sentence);
     }
     no_place = no_place || one.option == "rdzv-endpoint";
     said.fall_back_to(*parsed);

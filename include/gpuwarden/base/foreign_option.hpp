@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "gpuwarden/base/result.hpp"
@@ -18,6 +17,8 @@ struct ForeignOption {
     refused,
     needless,        ///< taken and told to be needless; no value stands behind it
     needless_value,  ///< the same, with a value
+    left_out,        ///< taken and told to be left out; no value stands behind it
+    left_out_value,  ///< the same, with a value
   };
   const char* typed;
   const char* hint;
@@ -36,7 +37,7 @@ const ForeignOption* find_foreign_option(std::span<const ForeignOption> table, s
 /// invalid_argument where a value is missing.
 Result<bool> takes_next_word(const ForeignOption& option, bool attached, const std::string* next);
 
-/// Options that were taken though needless, each with its hint, as sentences: those with one reason together.
-std::vector<std::string> needless_sentences(const std::vector<std::pair<std::string, std::string>>& options);
+/// Options that were taken though they mean nothing here, as sentences: those with one reason together.
+std::vector<std::string> taken_sentences(const std::vector<const ForeignOption*>& options);
 
 }  // namespace gpuwarden

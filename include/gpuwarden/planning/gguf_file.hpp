@@ -26,7 +26,7 @@ struct GgufTensor {
 };
 
 struct GgufHeader {
-  /// Keys with numbers and switches (0 and 1): one, or an array of at most kMostGgufNumbers.
+  /// Keys with numbers (0 for what is not finite) and switches (0 and 1): one, or an array of at most kMostGgufNumbers.
   std::map<std::string, std::vector<double>, std::less<>> numbers;
   std::map<std::string, std::string, std::less<>> texts;  ///< of at most kLongestGgufText bytes
   /// Keys whose array is not kept (texts; too many numbers), by its length.
@@ -39,7 +39,7 @@ struct GgufHeader {
   /// Files that hold the model together; 1 where it is whole.
   std::uint32_t parts() const;
 };
-inline constexpr std::size_t kMostGgufNumbers = 4096;
+inline constexpr std::size_t kMostGgufNumbers = 1024;
 inline constexpr std::size_t kLongestGgufText = 4096;
 
 /// What a GGUF file begins with.
@@ -50,6 +50,8 @@ inline constexpr std::string_view kGgufMagic = "GGUF";
 /// big-endian files.
 Result<GgufHeader> read_gguf(std::istream& stream, std::uint64_t file_bytes, std::string_view name);
 
+/// Whether a file's name without its ending says that it is one of several: "X-00001-of-00003".
+bool is_part_of_file(std::string_view stem);
 /// Adds the tensors of a file's further part.
 void add_part(GgufHeader& header, GgufHeader part);
 

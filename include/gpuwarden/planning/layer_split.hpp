@@ -32,6 +32,10 @@ LayerLoads layer_loads(const ModelFigures& model, const Settings& settings);
 /// Of the GPUs the one that holds the most, with a cache for what the settings ask for.
 LayerLoad heaviest_load(const ModelFigures& model, const Settings& settings);
 
+/// Whether llama.cpp has the GPUs work on four batches in turn, which it does where all layers are on several GPUs.
+/// Source: llama.cpp src/llama-context.cpp (pipeline_parallel).
+bool is_pipelined(const Settings& settings);
+
 /// What llama.cpp computes in on each GPU, where it works on so many tokens at a time: all tokens' logits and a hidden
 /// state in fp32, or what a layer's MLP holds; without flash attention all heads' products with every key, too.
 /// 258.50 MiB of Llama 3 8B and 398.38 MiB of gpt-oss-20b with 512 tokens ("compute buffer size" in its logs). Of

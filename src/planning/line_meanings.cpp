@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/line_meanings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include "gpuwarden/base/foreign_option.hpp"
+#include "gpuwarden/base/text.hpp"
+
+namespace gpuwarden::planning {
+namespace {
+
+/// What stands behind an option.
+enum class Takes {
+  nothing,
+  switched,  ///< nothing, or true or false, of which false says the opposite: nothing
+  value,
+};
+
+struct Meaning {
+  std::string_view option;  ///< with '-' for '_'
+  Takes takes;
+  std::string_view value;  ///< which it must contain in lower case; empty: any
+  std::string_view words;  ///< of a plan, blanks between; empty: needless
+};
+/// Sources: TrainingArguments of transformers; LLaMA-Factory's hparams (finetuning_type, stage, quantization_bit);
+/// TRL's ModelConfig (use_peft, load_in_4bit); accelerate launch --help; llama.cpp's common/arg.cpp.
+constexpr Meaning kMeanings[] = {
+    {"--gradient-checkpointing", Takes::switched, "", "--recompute full"},
+    {"--no-gradient-checkpointing", Takes::nothing, "", "--recompute none"},
+    {"--use-liger-kernel", Takes::switched, "", "--loss fused"},
+    {"--load-in-8bit", Takes::switched, "", "--quantization int8"},
+    {"--ddp", Takes::nothing, "", "--strategy ddp"},
+    {"--fsdp-cpu-offload", Takes::switched, "", "--offload all"},
+    {"--serve", Takes::nothing, "", "--task serve"},
+    {"--inference", Takes::nothing, "", "--task inference"},
+    {"--cpu-moe", Takes::nothing, "", "--cpu-moe-layers all"},
+    {"-cmoe", Takes::nothing, "", "--cpu-moe-layers all"},
+    {"--fsdp", Takes::value, "full_shard", "--strategy fsdp1"},
+    {"--zero-stage", Takes::value, "1", "--strategy zero1"},
+    {"--zero-stage", Takes::value, "2", "--strategy zero2"},
+    {"--zero-stage", Takes::value, "3", "--strategy zero3"},
+    {"--deepspeed", Takes::value, "z3", "--strategy zero3"},
+    {"--deepspeed", Takes::value, "zero3", "--strategy zero3"},
+    {"--deepspeed", Takes::value, "stage3", "--strategy zero3"},
+    {"--deepspeed", Takes::value, "z2", "--strategy zero2"},
+    {"--deepspeed", Takes::value, "zero2", "--strategy zero2"},
+    {"--deepspeed", Takes::value, "stage2", "--strategy zero2"},
+    {"--mixed-precision", Takes::value, "bf16", "--precision mixed"},
+    {"--mixed-precision", Takes::value, "fp16", "--precision mixed"},
+    {"--mixed-precision", Takes::value, "no", "--precision fp32"},
+    {"--finetuning-type", Takes::value, "full", "--task finetune"},
+    {"--stage", Takes::value, "sft", ""},
+    {"--stage", Takes::value, "pt", ""},
+    {"--quantization-bit", Takes::value, "8", "--quantization int8"},
+};
+
+/// One of a line's options, taken apart.
+struct Found {
+  std::string name;  ///< with '-' for '_'
+  std::optional<std::string> value;
+  std::size_t words = 1;
+};
+
+class Line {
+ public:
+  Line(const std::vector<std::string>& words, bool serves) : words_(words), serves_(serves) { look(); }
+
+  std::vector<std::string> take() {
+    while (next_ < words_.size() && words_[next_] != "--") {
+      const Found found = at(next_);
+      if (!say(found)) said_.push_back(words_[next_++]);
+    }
+    said_.insert(said_.end(), words_.begin() + next(), words_.end());
+    return std::move(said_);
+  }
+
+ private:
+  std::ptrdiff_t next() const { return static_cast<std::ptrdiff_t>(next_); }
+
+  Found at(std::size_t place) const {
+    const std::string& word = words_[place];
+    if (!looks_like_option(word)) return {};
+    const std::size_t equals = word.find('=');
+    Found found{.name = hyphenated(word.substr(0, equals))};
+    if (equals != std::string::npos) {
+      found.value = word.substr(equals + 1);
+    } else if (place + 1 < words_.size() && !looks_like_option(words_[place + 1])) {
+      found.value = words_[place + 1];
+      found.words = 2;
+    }
+    return found;
+  }
+
+  /// What several options say together.
+  void look() {
+    std::uint64_t nodes = 1;
+    for (std::size_t i = 0; i < words_.size() && words_[i] != "--"; ++i) {
+      const Found found = at(i);
+      const std::string value = to_lower(found.value.value_or(""));
+      const auto number = parse_integer(value);
+      const auto is = [&](std::string_view name) { return found.name == name; };
+      const bool on = value != "false";
+      if (is("--task")) names_task_ = true;
+      if (is("--expert-parallel")) names_experts_ = true;
+      adapters_ = adapters_ || (on && (is("--use-peft") || is("--lora") || is("--use-lora"))) ||
+                  (is("--finetuning-type") && value == "lora");
+      packed_ =
+          packed_ || (on && (is("--load-in-4bit") || is("--qlora"))) || (is("--quantization-bit") && value == "4");
+      qlora_ = qlora_ || (on && is("--qlora"));
+      if (number && *number > 0 && *number < 1'000'000) {
+        const auto count = static_cast<std::uint64_t>(*number);
+        if (is("--nnodes")) nodes = count;
+        if (is("--nproc-per-node") || is("--num-gpus")) processes_ = count;
+        if (is("--num-processes")) all_processes_ = count;
+        if (is("--tensor-parallel-size") || is("--tp") || is("--tp-size") || is("-tp") || is("--tensor-parallel"))
+          ranks_ *= count;
+        if (is("--data-parallel-size") || is("--dp") || is("--dp-size") || is("-dp")) ranks_ *= count;
+      }
+      if (is("--gpus") && found.value) gpus_ = value;
+    }
+    if (processes_ > 0) all_processes_ = processes_ * nodes;
+  }
+
+  /// How many GPUs "8xh100", "h100:8" and "rtx4090" name; 0: no number is there.
+  static std::uint64_t named_gpus(std::string_view spec) {
+    const std::size_t digits = std::min(spec.find_first_not_of("0123456789"), spec.size());
+    if (digits > 0 && digits < spec.size() && spec[digits] == 'x')
+      return static_cast<std::uint64_t>(parse_integer(spec.substr(0, digits)).value_or(0));
+    const std::size_t end = spec.find_last_of("x:");
+    const auto behind = end == std::string_view::npos ? std::nullopt : parse_integer(spec.substr(end + 1));
+    return behind && *behind > 0 ? static_cast<std::uint64_t>(*behind) : 0;
+  }
+
+  void put(std::string_view text) {
+    for (const std::string_view word : split_words(text)) said_.emplace_back(word);
+  }
+
+  bool say(const Found& found) {
+    if (found.name.empty()) return false;
+    if (say_task(found) || say_gpus(found) || say_experts(found)) return true;
+    const std::string value = to_lower(found.value.value_or(""));
+    const auto* const row = std::ranges::find_if(kMeanings, [&](const Meaning& one) {
+      return one.option == found.name && (one.takes != Takes::value || (found.value && value.contains(one.value)));
+    });
+    if (row == std::end(kMeanings)) return false;
+    const bool switched = value == "true" || value == "false";
+    const bool takes_value = row->takes == Takes::value || (row->takes == Takes::switched && switched);
+    if (value != "false" || row->takes != Takes::switched) put(row->words);
+    next_ += takes_value ? found.words : 1;
+    return true;
+  }
+
+  /// Adapters, and weights that are stored in 4 bits beside them or served so.
+  bool say_task(const Found& found) {
+    static constexpr auto kTasks = std::to_array<std::string_view>(
+        {"--use-peft", "--lora", "--use-lora", "--qlora", "--load-in-4bit", "--finetuning-type", "--quantization-bit"});
+    if (std::ranges::find(kTasks, found.name) == kTasks.end() || !(adapters_ || packed_)) return false;
+    const std::string value = to_lower(found.value.value_or(""));
+    const bool of_task = found.name == "--finetuning-type"    ? value == "lora"
+                         : found.name == "--quantization-bit" ? value == "4"
+                                                              : true;
+    if (!of_task) return false;
+    const bool valued =
+        found.name == "--finetuning-type" || found.name == "--quantization-bit" || value == "true" || value == "false";
+    next_ += valued ? found.words : 1;
+    if (task_said_) return true;
+    task_said_ = true;
+    if (serves_ && !qlora_) {
+      if (packed_) put("--quantization nf4");
+    } else if (!names_task_) {
+      put(packed_ ? "--task qlora" : "--task lora");
+    } else if (packed_) {
+      put("--quantization nf4");
+    }
+    return true;
+  }
+
+  /// How many processes there are is how many GPUs, if these are named on the line.
+  bool say_gpus(const Found& found) {
+    static constexpr auto kCounts =
+        std::to_array<std::string_view>({"--nproc-per-node", "--num-processes", "--num-gpus", "--nnodes"});
+    const std::uint64_t named = named_gpus(gpus_);
+    if (gpus_.empty() || all_processes_ == 0 || (named > 0 && named != all_processes_)) return false;
+    if (found.name == "--gpus" && named == 0) {
+      put(fmt::format("--gpus {}x{}", all_processes_, gpus_));
+      next_ += found.words;
+      return true;
+    }
+    if (std::ranges::find(kCounts, found.name) == kCounts.end()) return false;
+    next_ += found.words;
+    return true;
+  }
+
+  /// vLLM spreads experts over all ranks of tensor parallelism and the replicas.
+  bool say_experts(const Found& found) {
+    if (found.name != "--enable-expert-parallel" && found.name != "--enable-ep-moe") return false;
+    if (ranks_ > 1 && !names_experts_) put(fmt::format("--expert-parallel {}", ranks_));
+    next_ += 1;
+    return true;
+  }
+
+  const std::vector<std::string>& words_;
+  bool serves_;
+  std::vector<std::string> said_;
+  std::size_t next_ = 0;
+  bool names_task_ = false;
+  bool names_experts_ = false;
+  bool adapters_ = false;
+  bool packed_ = false;
+  bool qlora_ = false;
+  bool task_said_ = false;
+  std::uint64_t processes_ = 0;      ///< of a node
+  std::uint64_t all_processes_ = 0;  ///< 0: not said
+  std::uint64_t ranks_ = 1;
+  std::string gpus_;
+};
+
+}  // namespace
+
+std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves) {
+  return Line(options, serves).take();
+}
+
+}  // namespace gpuwarden::planning
