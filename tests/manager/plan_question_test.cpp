@@ -62,8 +62,7 @@ class PlanForMachine : public ::testing::Test {
  protected:
   static Result<PlanQuestion> plan_on(const facts::Snapshot& snapshot, const Words& words) {
     GPUWARDEN_TRY(auto question, read_plan_question(words));
-    GPUWARDEN_TRY(const auto machine,
-                  machine::Machine::open({.captured = machine::Captured{snapshot, "a colleague's"}}));
+    GPUWARDEN_TRY(const auto machine, machine::Machine::open(machine::Captured{snapshot, "a colleague's"}));
     GPUWARDEN_CHECK(plan_for(machine, question));
     return question;
   }
