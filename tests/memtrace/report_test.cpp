@@ -27,7 +27,7 @@ TEST(ReplayAll, EachStrategyRunsTheSameTrace) {
   for (std::size_t i = 0; i < report->replays.size(); ++i) {
     EXPECT_EQ(report->replays[i].strategy, memory::strategies()[i].name);
     EXPECT_EQ(report->replays[i].peak_requested, 5_MiB);
-    EXPECT_EQ(report->replays[i].rounds, 5U) << "a short script is timed as often as any";
+    EXPECT_GE(report->replays[i].rounds, 5U) << "a short script is timed often";
   }
   const auto recording = record_first(*report);
   ASSERT_THAT(recording, IsOk());
