@@ -191,7 +191,7 @@ def test_a_plan_counts_the_gpus_of_other_kinds():
 
 def test_compat_reads_questions_as_the_command_line_does():
     assert gpuwarden.compat(gpus=["RTX 4090"]).kind == "gpu"
-    assert gpuwarden.compat("driver 550.54").to_dict()["driver"] == "550.54"
+    assert gpuwarden.compat("driver 550.54").to_dict()["place"]["driver"] == "550.54"
     with pytest.raises(gpuwarden.Error, match="is not a driver version"):
         gpuwarden.compat(driver="12.4")
     with pytest.raises(gpuwarden.Error, match="separate questions"):
@@ -201,7 +201,7 @@ def test_compat_reads_questions_as_the_command_line_does():
 def test_a_packed_trace_is_replayed(tmp_path: Path):
     trace = tmp_path / "trace.csv.gz"
     trace.write_bytes(gzip.compress(b"op,id,size\na,1,1048576\nf,1,0\n"))
-    assert gpuwarden.replay(trace).to_dict()["format"]
+    assert gpuwarden.replay(trace).strategy == "balanced"
     with pytest.raises(gpuwarden.Error, match="are fixed"):
         gpuwarden.replay(trace, tokens=512)
 
