@@ -65,7 +65,7 @@ TEST(PastedLine, WhatCannotBePlannedSaysWhatToWrite) {
   };
   refused("vllm serve gpt2 --voodoo", "unknown option '--voodoo'");
   refused("vllm serve gpt2 --port", "--port needs a value");
-  refused("train.py --model gpt2 --compile=yes", "--compile takes no value");
+  refused("python train.py --model gpt2 --compile=yes", "--compile takes no value");
   refused("vllm serve gpt2 --tp", "--tp needs a value");
   refused("vllm serve gpt2 --tp 2 -tp 4", "--tensor-parallel is given more than once");
   refused("vllm serve gpt2 bert", "one model at a time: 'bert' is the second");
