@@ -116,12 +116,12 @@ def cell(text):
 
 def room_of(path):
     parts = path.relative_to(ROOT).parts
-    return "apps/gpuwarden" if parts[0] == "apps" else parts[1]
+    return "apps/gpuwarden" if parts[0] == "apps" else parts[2 if parts[0] == "include" else 1]
 
 
 def page():
     rooms = {}
-    for folder in ("src", "apps"):
+    for folder in ("src", "include/gpuwarden", "apps"):
         for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
             if path.name.endswith(NO_WORDS_FOR_PEOPLE):
                 continue

@@ -14,10 +14,11 @@
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
+#include "gpuwarden/logs/unpack.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
-#include "gpuwarden/memory/strategy.hpp"
 #include "gpuwarden/memtrace/json.hpp"
 #include "gpuwarden/memtrace/read.hpp"
+#include "gpuwarden/memtrace/report.hpp"
 #include "gpuwarden/memtrace/steps.hpp"
 #include "gpuwarden/planning/catalog_list.hpp"
 #include "gpuwarden/planning/json.hpp"
@@ -63,44 +64,8 @@ std::string doctor(const OpenMachine& self, const std::string& text) {
   })));
 }
 
-Result<compat::Question> question_of(const std::string& text, const json& options, const knowledge::Knowledge& known) {
-  compat::Question question;
-  if (options.contains("cuda")) {
-    GPUWARDEN_TRY(question.cuda, compat::parse_cuda(option<std::string>(options, "cuda")));
-    question.kind = "cuda";
-  } else if (options.contains("purpose")) {
-    GPUWARDEN_TRY(doctor::Purpose purpose, doctor::read_purpose(option<std::string>(options, "purpose"), known));
-    question = compat::question_of(std::move(purpose));
-  } else if (!text.empty()) {
-    GPUWARDEN_TRY(question, compat::parse_question(known, text));
-  }
-  question.text = text;
-  if (option_or(options, "matrix", false)) {
-    question.matrix = true;
-    question.kind = "matrix";
-  }
-  return question;
-}
-
-/// The GPUs and the driver that are named, else those of the machine.
-Result<compat::Place> place_of(const Machine* machine, const json& options, const knowledge::Knowledge& known) {
-  compat::Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
-  if (machine != nullptr) {
-    place = compat::place_of(machine->read(), known);
-    place.captured = machine->captured().has_value();
-  }
-  if (options.contains("gpus")) {
-    GPUWARDEN_TRY(place.gpus, compat::gpus_named(words_of(options["gpus"]), known));
-    place.named = true;
-    place.machine.clear();
-  }
-  if (!options.contains("driver")) return place;
-  place.driver = knowledge::Version::parse(option<std::string>(options, "driver"));
-  if (!place.driver)
-    return fail(ErrorCode::invalid_argument,
-                "driver: '" + option<std::string>(options, "driver") + "' is not a driver version",
-                "for example 550.54.15");
-  return place;
+std::optional<std::string> text_option(const json& options, const char* key) {
+  return options.contains(key) ? std::optional(option<std::string>(options, key)) : std::nullopt;
 }
 
 std::string compat(const OpenMachine* self, const std::string& text, const std::string& given) {
@@ -110,10 +75,20 @@ std::string compat(const OpenMachine* self, const std::string& text, const std::
     GPUWARDEN_TRY(const auto known, machine
                                         ? machine->knowledge()
                                         : knowledge::read_knowledge(knowledge::overlay_files(current_environment())));
-    GPUWARDEN_TRY(const auto question, question_of(text, options, known));
-    const bool named = options.contains("gpus") || options.contains("driver");
-    GPUWARDEN_TRY(const auto place,
-                  place_of(named || !question.is_about_here() ? nullptr : machine.get(), options, known));
+    compat::Inquiry inquiry{.text = text,
+                            .cuda = text_option(options, "cuda"),
+                            .purpose = text_option(options, "purpose"),
+                            .matrix = option_or(options, "matrix", false),
+                            .gpus = options.contains("gpus") ? words_of(options["gpus"]) : std::vector<std::string>{},
+                            .driver = text_option(options, "driver")};
+    GPUWARDEN_TRY(const auto question, compat::read_question(inquiry, known));
+    compat::Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
+    if (machine != nullptr && question.is_about_here() && !inquiry.names_place()) {
+      place = compat::place_of(machine->read(), known);
+      place.captured = machine->captured().has_value();
+      if (place.captured && !machine->simulated()) place.origin = machine->capture_name();
+    }
+    GPUWARDEN_TRY(place, compat::with_named(inquiry, std::move(place), known));
     const compat::Asked asked{known, place, std::chrono::system_clock::now()};
     GPUWARDEN_TRY(const auto answer, compat::answer(asked, question));
     return compat::to_json(asked, question, answer);
@@ -168,26 +143,17 @@ std::string diagnose(const OpenMachine* self, const std::vector<std::string>& pa
 
 Result<json> replay_trace(const std::string& file, const json& options) {
   constexpr std::size_t kLargest = std::size_t{16} << 30U;
-  GPUWARDEN_TRY(const std::string content, read_file(file, kLargest));
-  GPUWARDEN_TRY(const auto trace, memtrace::read_trace(content, printable(file)));
-  memtrace::StepRequest wanted{.repeat = std::max(1U, option_or(options, "repeat", 1U)),
-                               .tokens = option_or(options, "tokens", 0U)};
-  GPUWARDEN_TRY(const auto steps, memtrace::steps_of(trace, wanted));
-  const auto script = memtrace::make_script(trace, steps);
-  memtrace::ReplayReport report{.file = file, .trace = trace, .device_memory = 80_GiB, .steps = steps};
+  GPUWARDEN_TRY(const auto strategies, memory::strategies_named(option_or(options, "strategy", "balanced")));
+  Bytes device_memory = 80_GiB;
   if (options.contains("device_memory")) {
-    GPUWARDEN_TRY(report.device_memory, parse_size(words_of(options["device_memory"]).at(0)));
+    GPUWARDEN_TRY(device_memory, parse_size(words_of(options["device_memory"]).at(0)));
   }
-  const std::string name = option_or(options, "strategy", "balanced");
-  for (const memory::Strategy& strategy : memory::strategies()) {
-    if (name != "all" && name != strategy.name) continue;
-    GPUWARDEN_TRY(auto one, memtrace::replay(
-                                script, {.strategy = &strategy, .device_memory = report.device_memory, .rounds = 1}));
-    report.replays.push_back(std::move(one));
-  }
-  if (report.replays.empty())
-    return fail(ErrorCode::invalid_argument, "unknown strategy '" + printable(name) + "'",
-                "balanced, steady, greedy, consolidated, fragmentation_aware or all");
+  GPUWARDEN_TRY(std::string content, read_file(file, kLargest));
+  GPUWARDEN_TRY(content, logs::unpack_one(std::move(content), printable(file)));
+  GPUWARDEN_TRY(const auto trace, memtrace::read_trace(content, printable(file)));
+  GPUWARDEN_TRY(auto steps, memtrace::steps_of(trace, {.repeat = std::max(1U, option_or(options, "repeat", 1U)),
+                                                       .tokens = option_or(options, "tokens", 0U)}));
+  GPUWARDEN_TRY(const auto report, memtrace::replay_all(file, trace, std::move(steps), strategies, device_memory));
   return memtrace::to_json(report);
 }
 

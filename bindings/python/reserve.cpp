@@ -28,13 +28,8 @@ namespace {
 using machine::Machine;
 using nlohmann::json;
 
-json decision_json(const machine::Reservation& reservation, const placement::Request& request, const Machine& machine) {
-  const placement::Inputs inputs{
-      reservation.snapshot(),
-      {},
-      {},
-      machine.captured() ? placement::Visibility{} : placement::visibility_from(machine.options().environment)};
-  json answer = placement::to_json(reservation.decision(), request, inputs);
+json decision_json(const machine::Reservation& reservation, const placement::Request& request) {
+  json answer = placement::to_json(reservation.decision(), request, reservation.inputs());
   answer["cuda_visible_devices"] = placement::cuda_visible_devices(reservation.decision());
   return answer;
 }
@@ -58,7 +53,7 @@ struct Acquired {
 Result<Acquired> acquire(const Machine& machine, const machine::ReservationRequest& request,
                          const machine::Holder& holder, const std::stop_token& stop) {
   GPUWARDEN_TRY(auto reservation, machine::reserve(machine, request, holder, system_clock(), stop));
-  json decision = decision_json(reservation, request.gpus, machine);
+  json decision = decision_json(reservation, request.gpus);
   return Acquired{std::move(reservation), std::move(decision)};
 }
 

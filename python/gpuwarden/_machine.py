@@ -350,6 +350,8 @@ class Machine:
             model: a name (gpuwarden.models()), a config.json or its folder; or params="7B".
             settings: gpus ("8xh100" instead of this machine's) and everything that `gpuwarden plan` takes, with "_" for
                 "-": task, sequence, micro_batch, global_batch, precision, optimizer, recompute, strategy ...
+                command is a line that starts it now ("vllm serve Qwen/Qwen3-8B -tp 2"): what it says, the others go
+                before.
         """
         return read(Plan, _core.plan(self._core, model_name(model), options_text(settings)))
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <ranges>
 
 #include "compat/recommend.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -133,6 +135,50 @@ std::span<const Rate> rates() {
                                                       {"fp8_dense_tflops", "FP8", &GpuModel::fp8_dense_tflops},
                                                       {"int8_dense_tops", "INT8", &GpuModel::int8_dense_tops}});
   return kRates;
+}
+
+std::string code_for(int architecture) {
+  constexpr int kFirstWithOwnCode = 90;
+  const std::string own = architecture >= kFirstWithOwnCode
+                              ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
+                              : "";
+  // A Jetson's GPU takes no code of the cards of its generation.
+  const int first = knowledge::is_jetson(architecture) ? architecture : architecture / 10 * 10;
+  const std::string range =
+      first == architecture ? fmt::format("sm_{}", first) : fmt::format("sm_{} to sm_{}", first, architecture);
+  return fmt::format("{}, and PTX up to compute_{}{}", range, architecture, own);
+}
+
+std::vector<std::string> spans_of(const std::vector<ToolkitRow>& newest_first, std::optional<knowledge::RunsOn> how) {
+  std::vector<std::string> spans;
+  bool goes_on = false;
+  Version first;
+  for (const ToolkitRow& row : std::views::reverse(newest_first)) {
+    const bool is_one = row.builds && row.runs == how;
+    if (is_one && goes_on) spans.back() = fmt::format("{} to {}", to_string(first), to_string(row.cuda));
+    if (is_one && !goes_on) {
+      first = row.cuda;
+      spans.push_back(to_string(first));
+    }
+    goes_on = is_one;
+  }
+  return spans;
+}
+
+std::vector<TorchRelease> releases_that_run(const Asked& asked, const std::vector<Wheel>& wheels) {
+  std::vector<TorchRelease> releases;
+  for (const Wheel& wheel : wheels) {
+    const bool runs = wheel.fit && knowledge::is_fit(*wheel.fit);
+    const bool seen = std::ranges::find(releases, wheel.build.torch, &TorchRelease::torch) != releases.end();
+    if (runs && !seen) releases.push_back({wheel.build.torch, {}});
+  }
+  std::ranges::sort(releases, std::greater<>(), &TorchRelease::torch);
+  for (TorchRelease& release : releases) {
+    for (const auto* build : asked.knowledge.torch_builds_of(release.torch, asked.place.wheel_machine())) {
+      if (knowledge::is_fit(fit_here(asked, *build))) release.builds.push_back(build);
+    }
+  }
+  return releases;
 }
 
 }  // namespace gpuwarden::compat

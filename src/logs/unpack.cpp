@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "gpuwarden/base/compression.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/libarchive.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -113,6 +114,16 @@ class Unpacker {
 Unpacking unpack(std::string_view bytes, const std::string& name) {
   if (auto opened = la::open(); !opened) return {.files = {}, .problem = std::move(opened).error()};
   return Unpacker(bytes, name).all();
+}
+
+Result<std::string> unpack_one(std::string bytes, const std::string& name) {
+  if (compression_of(bytes).empty()) return bytes;
+  Unpacking unpacked = unpack(bytes, name);
+  if (unpacked.problem) return std::unexpected(*std::move(unpacked.problem));
+  if (unpacked.files.size() != 1)
+    return fail(ErrorCode::invalid_argument, fmt::format("{} holds {} files, not one", name, unpacked.files.size()),
+                "unpack it, and name the one that is meant");
+  return std::move(unpacked.files[0].bytes);
 }
 
 }  // namespace gpuwarden::logs

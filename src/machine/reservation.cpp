@@ -48,6 +48,7 @@ class Acquisition {
       : request_(request), source_(source), clock_(clock), stop_(stop), start_(clock.now()) {
     const placement::Request& gpus = request.gpus;
     const placement::Visibility& visible = request.visibility;
+    result_.visibility_ = visible;
     read_.links = gpus.count.value_or(1) > 1 || gpus.work.has_value() || gpus.model_size.has_value();
     read_.cuda_order = visible.cuda_visible_devices.has_value() && visible.cuda_device_order != "PCI_BUS_ID" &&
                        !source.simulated && !source.captured;
@@ -212,6 +213,12 @@ class Acquisition {
 Result<Reservation> Reservation::make(const ReservationRequest& request, const GpuSource& source, Clock& clock,
                                       const std::stop_token& stop) {
   return Acquisition(request, source, clock, stop).run();
+}
+
+placement::Inputs Reservation::inputs() const {
+  static const std::vector<facts::Lease> kNoLeases;
+  static const std::vector<Uuid> kNobody;
+  return {snapshot_, kNoLeases, kNobody, visibility_};
 }
 
 void Reservation::give_back(const Uuid& device) {

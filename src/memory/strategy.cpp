@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::memory {
 namespace {
@@ -58,6 +61,19 @@ std::span<const Strategy> strategies() { return kStrategies; }
 const Strategy* find_strategy(std::string_view name) {
   const auto* const found = std::ranges::find(kStrategies, name, &Strategy::name);
   return found == kStrategies.end() ? nullptr : found;
+}
+
+Result<std::vector<const Strategy*>> strategies_named(std::string_view name) {
+  std::vector<const Strategy*> chosen;
+  std::vector<std::string> names{"all"};
+  for (const Strategy& strategy : kStrategies) {
+    names.emplace_back(strategy.name);
+    if (name == "all" || name == strategy.name) chosen.push_back(&strategy);
+  }
+  if (chosen.empty())
+    return fail(ErrorCode::invalid_argument, "unknown strategy '" + printable(name) + "'",
+                "there are: " + join(names, ", "));
+  return chosen;
 }
 
 }  // namespace gpuwarden::memory

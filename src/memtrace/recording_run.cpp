@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/own_files.hpp"
@@ -27,6 +28,17 @@ Environment traced_environment(Environment environment, const fs::path& library,
   preload = library.string() + (preload.empty() ? "" : ":" + preload);
   environment["GPUWARDEN_MEMTRACE_FILE"] = part.string();
   return environment;
+}
+
+Result<TracedRun> prepare_traced_run(const fs::path& wanted, Environment environment) {
+  GPUWARDEN_TRY(const fs::path library, preload_library(environment));
+  TracedRun run{.wanted = fs::absolute(wanted)};
+  run.part = run.wanted.string() + ".part";
+  GPUWARDEN_CHECK(write_file_atomically(run.part, ""));
+  std::error_code ignored;
+  fs::remove(run.part, ignored);
+  run.environment = traced_environment(std::move(environment), library, run.part);
+  return run;
 }
 
 std::vector<TraceSummary> collect_traces(const fs::path& part, const fs::path& wanted) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/memtrace/snapshot.hpp"
 
 namespace gpuwarden::memtrace {
@@ -242,6 +243,8 @@ std::string write(Sink& sink, const Recording& recording) {
   return sink.finish();
 }
 
+bool is_pickle_name(std::string_view file) { return file.ends_with(".pickle") || file.ends_with(".pkl"); }
+
 }  // namespace
 
 std::string snapshot_json(const Recording& recording) {
@@ -252,6 +255,16 @@ std::string snapshot_json(const Recording& recording) {
 std::string snapshot_pickle(const Recording& recording) {
   PickleSink sink;
   return write(sink, recording);
+}
+
+Result<void> check_snapshot_name(std::string_view file) {
+  if (is_pickle_name(file) || file.ends_with(".json")) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("no known format ends like '{}'", printable(file)),
+              "end it in .pickle, for PyTorch's viewer, or in .json");
+}
+
+std::string snapshot_for(std::string_view file, const Recording& recording) {
+  return is_pickle_name(file) ? snapshot_pickle(recording) : snapshot_json(recording);
 }
 
 }  // namespace gpuwarden::memtrace

@@ -30,6 +30,9 @@ Result<LengthRange> parse_lengths(std::string_view text) {
 }
 
 Result<std::vector<unsigned>> steps_of(const Trace& trace, const StepRequest& request) {
+  if ((request.random || request.tokens != 0) && !trace.depends_on_tokens())
+    return fail(ErrorCode::invalid_argument, "the sizes in this trace are fixed",
+                "leave it out; --repeat runs the trace several times");
   if (!request.random && request.tokens == 0 && trace.depends_on_tokens())
     return fail(ErrorCode::invalid_argument, "the sizes in this trace depend on the length of a sequence",
                 "name one with --tokens 512, or draw them with --random-lengths 128..1024");

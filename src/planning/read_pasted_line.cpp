@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "gpuwarden/base/foreign_option.hpp"
@@ -63,14 +64,20 @@ class LineReader {
     const std::string typed = word.substr(0, equals);
     const std::string name = plan_name_of(typed);
     if (name.empty()) return take_foreign(typed, attached);
-    std::vector<std::string> values;
-    if (attached) values.push_back(word.substr(equals + 1));
-    if (has_name(kFlagNames, name)) return set(name, {});
+    if (has_name(kFlagNames, name)) {
+      if (attached) return fail(ErrorCode::invalid_argument, fmt::format("{} takes no value", printable(typed)));
+      return set(name, {});
+    }
     if (!attached && next_value() == nullptr)
       return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", printable(typed)));
-    if (!attached) values.push_back(words_[next_++]);
-    while (has_name(kListNames, name) && next_value() != nullptr) values.push_back(words_[next_++]);
-    return set(name, std::move(values));
+    std::vector<std::string> values{attached ? word.substr(equals + 1) : words_[next_++]};
+    if (!has_name(kListNames, name)) return set(name, std::move(values));
+    while (next_value() != nullptr) values.push_back(words_[next_++]);
+    std::vector<std::string> parts;
+    for (const std::string& value : values) {
+      for (const std::string_view part : split(value, ',')) parts.emplace_back(part);
+    }
+    return set(name, std::move(parts));
   }
 
   Result<void> take_foreign(const std::string& typed, bool attached) {

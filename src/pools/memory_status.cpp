@@ -2,6 +2,7 @@
 #include "gpuwarden/pools/memory_status.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -49,6 +50,22 @@ Pools pools_on(const GpuRecord& record, const Pools& pools) {
                                [&](const facts::MigDevice& part) { return bare(part.uuid) == bare(pool.gpu); });
   });
   return found;
+}
+
+std::vector<Holding> holdings_on(const GpuRecord& record, const Pools& pools) {
+  std::vector<Holding> all;
+  for (const GpuProcess& process : record.processes.value_or(std::vector<GpuProcess>{})) {
+    // Who has only the device file open holds no memory that is known of.
+    if (process.listed || process.memory) all.push_back({process, {}});
+  }
+  std::ranges::stable_sort(all, std::ranges::greater{},
+                           [](const Holding& one) { return one.process.memory.value_or(Bytes(0)); });
+  for (const PublishedPool& pool : pools_on(record, pools)) {
+    auto holder = std::ranges::find_if(all, [&](const Holding& one) { return one.process.pid == pool.process.pid; });
+    if (holder == all.end()) holder = all.insert(holder, Holding{{.pid = pool.process.pid}, {}});
+    holder->pools.push_back(pool);
+  }
+  return all;
 }
 
 Json to_json(const PublishedPool& pool) {

@@ -92,6 +92,20 @@ TEST_F(Reservations, AskingHoldsNothing) {
   EXPECT_FALSE(refused->decision().satisfied);
 }
 
+TEST_F(Reservations, WhatWasChosenFromHasWhatTheEnvironmentHides) {
+  ReservationRequest request = gpus(1);
+  request.hold = false;
+  request.visibility.cuda_visible_devices = "1";
+  const auto one = make(request);
+  ASSERT_THAT(one, IsOk());
+  const placement::Inputs inputs = one->inputs();
+  EXPECT_EQ(&inputs.snapshot, &one->snapshot());
+  EXPECT_EQ(inputs.visibility.cuda_visible_devices, "1");
+  const auto again = placement::select(request.gpus, inputs);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->selected, one->decision().selected);
+}
+
 TEST_F(Reservations, SharersShare) {
   ReservationRequest shared = gpus(1);
   shared.gpus.shared = true;

@@ -57,5 +57,20 @@ TEST(CollectTraces, AProgramThatAllocatedNothingLeavesNone) {
   EXPECT_THAT(collect_traces(dir / "t.csv.part", dir / "t.csv"), ::testing::IsEmpty());
 }
 
+TEST(PrepareTracedRun, NamesTheFilesAndPutsTheLibraryIntoTheEnvironment) {
+  const testing::TempDir dir;
+  put(dir / "own.so", "");
+  const Environment environment{{"GPUWARDEN_MEMTRACE_LIBRARY", (dir / "own.so").string()}};
+  const auto run = prepare_traced_run(dir / "t.csv", environment);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->wanted, dir / "t.csv");
+  EXPECT_EQ(run->environment.at("LD_PRELOAD"), (dir / "own.so").string());
+  EXPECT_EQ(run->environment.at("GPUWARDEN_MEMTRACE_FILE"), run->part.string());
+  EXPECT_TRUE(collect_traces(run->part, run->wanted).empty()) << "trying whether it can be written leaves nothing";
+  EXPECT_FALSE(prepare_traced_run(dir / "no/such/folder/t.csv", environment).has_value());
+  EXPECT_THAT(prepare_traced_run(dir / "t.csv", {{"GPUWARDEN_MEMTRACE_LIBRARY", "/no.so"}}),
+              FailsWith(ErrorCode::unavailable, HasSubstr("/no.so")));
+}
+
 }  // namespace
 }  // namespace gpuwarden::memtrace

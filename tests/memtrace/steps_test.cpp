@@ -57,5 +57,10 @@ TEST(Steps, SoManyDifferentLengthsThatNothingHoldsThemAreRefused) {
               FailsWith(ErrorCode::invalid_argument, HasSubstr("16777216 different lengths of 7 events")));
 }
 
+TEST(StepsOf, FixedSizesTakeNoLengths) {
+  for (const StepRequest& request : {StepRequest{.tokens = 512}, StepRequest{.random = LengthRange{8, 16}}})
+    EXPECT_THAT(steps_of(fixed(), request), FailsWith(ErrorCode::invalid_argument, HasSubstr("are fixed")));
+}
+
 }  // namespace
 }  // namespace gpuwarden::memtrace

@@ -36,13 +36,13 @@ TEST(PastedLine, AnImageBehindDockerRunStandsForItsProgram) {
 TEST(PastedLine, ATrainersLineNamesNoTask) {
   const auto line = read_pasted_line(
       "accelerate launch train.py --model_name_or_path gpt2 --per_device_train_batch_size 4 "
-      "--lora_target_modules q_proj v_proj --gradient_checkpointing True --torch_compile");
+      "--lora_target_modules q_proj,v_proj o_proj --gradient_checkpointing True --torch_compile");
   ASSERT_THAT(line, IsOk());
   EXPECT_FALSE(line->words.has("task"));
   EXPECT_EQ(line->words.text("model"), "gpt2");
   EXPECT_EQ(line->words.text("micro-batch"), "4");
   EXPECT_EQ(line->words.text("recompute"), "full");
-  EXPECT_THAT(line->words.list("lora-targets"), ElementsAre("q_proj", "v_proj"));
+  EXPECT_THAT(line->words.list("lora-targets"), ElementsAre("q_proj", "v_proj", "o_proj"));
   EXPECT_TRUE(line->words.has("compile"));
 }
 
@@ -65,6 +65,7 @@ TEST(PastedLine, WhatCannotBePlannedSaysWhatToWrite) {
   };
   refused("vllm serve gpt2 --voodoo", "unknown option '--voodoo'");
   refused("vllm serve gpt2 --port", "--port needs a value");
+  refused("python train.py --model gpt2 --compile=yes", "--compile takes no value");
   refused("vllm serve gpt2 --tp", "--tp needs a value");
   refused("vllm serve gpt2 --tp 2 -tp 4", "--tensor-parallel is given more than once");
   refused("vllm serve gpt2 bert", "one model at a time: 'bert' is the second");

@@ -83,5 +83,22 @@ TEST(MemoryStatus, WhatAnAllocatorDoesNotTellIsNull) {
   EXPECT_EQ(json["live_bytes"], (3_GiB).value);
 }
 
+TEST(MemoryStatus, WhoHoldsMostStandsFirstAndWhoIsNotListedLast) {
+  facts::GpuRecord record = testing::gpu(1);
+  record.processes = std::vector<facts::GpuProcess>{
+      {.pid = Pid{42}, .memory = 1_GiB}, {.pid = Pid{43}, .memory = 2_GiB}, {.pid = Pid{44}, .listed = false}};
+  PublishedPool hidden = pool_on("GPU-1000-test");
+  hidden.process.pid = Pid{7};
+  const auto holdings = holdings_on(record, {hidden, pool_on("GPU-1000-test"), hidden, pool_on("GPU-2000-test")});
+  ASSERT_THAT(holdings, SizeIs(3)) << "44 has the device's file open and nothing more";
+  EXPECT_EQ(holdings[0].process.pid, Pid{43});
+  EXPECT_THAT(holdings[0].pools, IsEmpty());
+  EXPECT_EQ(holdings[1].process.pid, Pid{42});
+  EXPECT_THAT(holdings[1].pools, SizeIs(1));
+  EXPECT_EQ(holdings[2].process.pid, Pid{7});
+  EXPECT_FALSE(holdings[2].process.memory);
+  EXPECT_THAT(holdings[2].pools, SizeIs(2));
+}
+
 }  // namespace
 }  // namespace gpuwarden::pools

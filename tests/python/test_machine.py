@@ -2,6 +2,7 @@
 """The package's own functions, on a simulated fleet."""
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
@@ -169,6 +170,43 @@ def test_the_judges_answer():
         gpuwarden.plan("no-such-model", gpus="8xh100")
     assert caught.value.code == "not_found"
     assert any(model.name for model in gpuwarden.models())
+
+
+def test_a_plan_is_made_of_a_line_that_was_pasted():
+    line = "CUDA_VISIBLE_DEVICES=0 vllm serve Qwen/Qwen3-8B --max-model-len 8192 -tp 2 --port 8000"
+    pasted = gpuwarden.plan(command=line, gpus="2xa100")
+    assert pasted == gpuwarden.plan("qwen3-8b", gpus="2xa100", task="serve", sequence=8192, tensor_parallel=2)
+    shorter = gpuwarden.plan(command=line, gpus="2xa100", sequence=4096)
+    assert shorter == gpuwarden.plan("qwen3-8b", gpus="2xa100", task="serve", sequence=4096, tensor_parallel=2)
+    with pytest.raises(gpuwarden.Error, match="unknown option '--lora'") as caught:
+        gpuwarden.plan(command="train.py --lora --model gpt2", gpus="l4")
+    assert caught.value.hint == "write --task lora"
+
+
+def test_a_plan_counts_the_gpus_of_other_kinds():
+    with gpuwarden.simulate("mixed"):
+        assert gpuwarden.plan("gpt2").to_dict()["gpus"]["other_gpus"] > 0
+        assert gpuwarden.plan("gpt2", strategy="single").to_dict()["gpus"]["count"] == 1
+
+
+def test_compat_reads_questions_as_the_command_line_does():
+    assert gpuwarden.compat(gpus=["RTX 4090"]).kind == "gpu"
+    assert gpuwarden.compat("driver 550.54").to_dict()["place"]["driver"] == "550.54"
+    with pytest.raises(gpuwarden.Error, match="is not a driver version"):
+        gpuwarden.compat(driver="12.4")
+    with pytest.raises(gpuwarden.Error, match="separate questions"):
+        gpuwarden.compat("xid 79", cuda="12.8")
+
+
+def test_a_packed_trace_is_replayed(tmp_path: Path):
+    trace = tmp_path / "trace.csv.gz"
+    trace.write_bytes(gzip.compress(b"op,id,size\na,1,1048576\nf,1,0\n"))
+    assert gpuwarden.replay(trace).strategy == "balanced"
+    with pytest.raises(gpuwarden.Error, match="are fixed"):
+        gpuwarden.replay(trace, tokens=512)
+
+
+def test_metrics_are_listed():
     assert {"utilization", "power"} <= {metric.id for metric in gpuwarden.metrics()}
 
 

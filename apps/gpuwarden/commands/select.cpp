@@ -72,20 +72,15 @@ Result<int> run_select(Context& context) {
   const Decision& decision = acquired.decision();
   if (!acquired.snapshot().origin.empty()) say("gpuwarden: judged from {}\n", printable(acquired.snapshot().origin));
   if (context.args.has("explain")) say("{}", placement::explain(decision));
-  const bool captured = !acquired.snapshot().origin.empty();
-  const placement::Inputs inputs{acquired.snapshot(),
-                                 {},
-                                 {},
-                                 captured ? placement::Visibility{} : placement::visibility_from(context.environment)};
   if (context.args.has("json")) {
-    print_json(placement::to_json(decision, selection.request, inputs));
+    print_json(placement::to_json(decision, selection.request, acquired.inputs()));
     return decision.satisfied ? kFine : kNo;
   }
   for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
-    return fail(
-        ErrorCode::unsatisfied, decision.missing,
-        decision.may_come_true ? "--wait waits for them" : placement::ways_to_fit(selection.request, inputs, decision));
+    return fail(ErrorCode::unsatisfied, decision.missing,
+                decision.may_come_true ? "--wait waits for them"
+                                       : placement::ways_to_fit(selection.request, acquired.inputs(), decision));
   show_model_fit(decision);
   const std::string value =
       context.args.has("index") ? placement::visible_indices(decision) : placement::cuda_visible_devices(decision);

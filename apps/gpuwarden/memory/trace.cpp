@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "exit_codes.hpp"
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/memtrace/json.hpp"
@@ -18,10 +17,6 @@
 
 namespace gpuwarden::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::string_view kDefaultFile = "memory-trace.csv";
 
 void tell(const std::vector<memtrace::TraceSummary>& all, const std::string& command) {
   if (all.empty()) {
@@ -52,20 +47,14 @@ Result<int> memory_trace(Context& context) {
   if (words.empty())
     return fail(ErrorCode::invalid_argument, "memory trace: no command was given",
                 "gpuwarden memory trace -o trace.csv -- python train.py");
-  GPUWARDEN_TRY(const fs::path library, memtrace::preload_library(context.environment));
+  GPUWARDEN_TRY(auto run, memtrace::prepare_traced_run(context.args.text("output").value_or("memory-trace.csv"),
+                                                       context.environment));
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
-  const fs::path wanted = fs::absolute(context.args.text("output").value_or(std::string(kDefaultFile)));
-  const fs::path part = wanted.string() + ".part";
-  if (auto writable = write_file_atomically(part, ""); !writable) return std::unexpected(std::move(writable.error()));
-  std::error_code ignored;
-  fs::remove(part, ignored);
-  Environment environment = context.environment;
-  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
+  for (const auto& [name, value] : machine.simulated_environment(run.environment)) run.environment[name] = value;
   // Who presses Ctrl-C means the command; its trace is still summed up.
-  const auto ended = launch::run_in_foreground(
-      words, memtrace::traced_environment(std::move(environment), library, part), memtrace::kTracedPidVariable);
+  const auto ended = launch::run_in_foreground(words, run.environment, memtrace::kTracedPidVariable);
   const int code = ended ? *ended : refuse_program(ended.error());
-  const auto written = memtrace::collect_traces(part, wanted);
+  const auto written = memtrace::collect_traces(run.part, run.wanted);
   tell(written, words[0]);
   if (context.args.has("json")) print_json(memtrace::to_json(written, code));
   return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/compat_frameworks.hpp"
+// What frameworks need and whether they run, in words.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/forward_compatibility.hpp"
 #include "render/columns.hpp"
+#include "render/compat_parts.hpp"
 
 namespace gpuwarden::cli {
 namespace {
@@ -22,7 +23,7 @@ using Table = std::vector<std::vector<std::string>>;
 
 std::string where_it_stands(const Wording& to, const TorchAnswer& answer) {
   if (!answer.newer_than_known) return "not in this knowledge base";
-  return newer_text(to.asked, three_numbers(to.asked.knowledge.newest_torch()));
+  return to.newer(three_numbers(to.asked.knowledge.newest_torch()));
 }
 
 std::string unknown_release(const Wording& to, const TorchAnswer& answer) {
@@ -30,7 +31,7 @@ std::string unknown_release(const Wording& to, const TorchAnswer& answer) {
   if (answer.min_driver)
     text += to.line("driver", fmt::format("{} or newer, as every program built with CUDA {}",
                                           to_string(*answer.min_driver), to_string(*answer.cuda)));
-  return answer.instead ? text + recommendation_text(to.asked, *answer.instead, to.style) : text;
+  return answer.instead ? text + to.recommended(*answer.instead) : text;
 }
 
 /// A +cpu wheel: nothing of the place is judged, since it asks nothing of it.
@@ -64,6 +65,12 @@ std::string wheels(const Wording& to, const TorchAnswer& answer) {
   return "\n" + columns(table, to.style) + "\n";
 }
 
+/// Whether it runs at the place; nothing where that is not judged.
+std::string here_line(const Wording& to, const std::optional<std::string>& obstacle) {
+  if (!obstacle) return "";
+  return to.line("here", obstacle->empty() ? "runs" : "no: " + *obstacle);
+}
+
 /// What makes it run on a driver that is too old for it, and how that is installed.
 std::string forward_text(const Wording& to, const compat::Forward& forward) {
   std::vector<std::string> branches;
@@ -84,7 +91,7 @@ std::string forward_verdict(const Wording& to, const TorchAnswer& answer, const 
       forward_text(to, *wheel.forward) + command_line("install", knowledge::pip_command(wheel.build));
   if (answer.as_it_is)
     return text + command_line("or, as it is", knowledge::pip_command(answer.wheels[*answer.as_it_is].build));
-  return answer.instead ? text + recommendation_text(to.asked, *answer.instead, to.style) : text;
+  return answer.instead ? text + to.recommended(*answer.instead) : text;
 }
 
 std::string verdict(const Wording& to, const TorchAnswer& answer) {
@@ -96,7 +103,7 @@ std::string verdict(const Wording& to, const TorchAnswer& answer) {
   if (wheel.fit) text += to.line("here", fmt::format("{}: {}", wheel_name(wheel.build), compat::words_for(*wheel.fit)));
   if (answer.obstacle)
     text += to.line("", fmt::format("{}: {}", printable(answer.obstacle->gpu), answer.obstacle->why));
-  if (answer.instead) return text + recommendation_text(to.asked, *answer.instead, to.style);
+  if (answer.instead) return text + to.recommended(*answer.instead);
   return text + command_line("install", knowledge::pip_command(wheel.build));
 }
 
@@ -129,8 +136,7 @@ std::string needs_text(const Wording& to, const compat::ComponentAnswer& answer)
   if (answer.min_driver) asks += fmt::format(", driver {} or newer", to_string(*answer.min_driver));
   if (row.torch) asks += fmt::format(", PyTorch {} or newer", to_string(row.torch));
   return (answer.rows.empty() ? "" : "\n") + to.bold(fmt::format("{}{}", row.package, releases)) + "\n" +
-         to.line("asks for", asks) + (row.note.empty() ? "" : to.line("note", row.note)) +
-         command_line("install", row.install);
+         to.line("asks for", asks) + to.line("note", row.note) + command_line("install", row.install);
 }
 
 }  // namespace
@@ -140,8 +146,8 @@ std::string text_of(const CompatWording& to, const compat::TorchAnswer& answer) 
     return fmt::format("PyTorch: the newest that is known is {}\n", three_numbers(to.asked.knowledge.newest_torch())) +
            (answer.obstacle ? to.line("here", fmt::format("none runs: {}: {}", printable(answer.obstacle->gpu),
                                                           answer.obstacle->why))
-                            : torch_text(to.asked, answer.all, to.style)) +
-           recommendation_text(to.asked, *answer.instead, to.style);
+                            : to.torch(answer.all)) +
+           to.recommended(*answer.instead);
   if (!answer.uses_gpu) return cpu_text(to, answer);
   if (!answer.known) return unknown_release(to, answer);
   const auto& first = answer.wheels[0].build;
@@ -149,14 +155,12 @@ std::string text_of(const CompatWording& to, const compat::TorchAnswer& answer) 
   text += (first.released.empty() ? "" : fmt::format(", released {}", first.released)) + "\n";
   if (first.python_lowest)
     text += to.line("Python", fmt::format("{} to {}", to_string(first.python_lowest), to_string(first.python_highest)));
-  if (const std::string with = companions(answer); !with.empty()) text += to.line("goes with", with);
-  return text + wheels(to, answer) + verdict(to, answer);
+  return text + to.line("goes with", companions(answer)) + wheels(to, answer) + verdict(to, answer);
 }
 
 std::string text_of(const CompatWording& to, const compat::VllmAnswer& answer) {
   if (answer.row == nullptr && answer.instead)
-    return "vLLM: its own wheels have no kernels for this GPU\n" +
-           recommendation_text(to.asked, *answer.instead, to.style);
+    return "vLLM: its own wheels have no kernels for this GPU\n" + to.recommended(*answer.instead);
   if (answer.row == nullptr)
     return answer.asked.empty() ? "no vLLM that is known runs here\n"
                                 : fmt::format("vLLM {} is not in this knowledge base\n", printable(answer.asked));
@@ -176,9 +180,9 @@ std::string text_of(const CompatWording& to, const compat::VllmAnswer& answer) {
     text += to.line("here", fmt::format("the driver is too old for it as it is; it runs with {}",
                                         knowledge::compat_package(answer.forward->cuda))) +
             forward_text(to, *answer.forward);
-  else if (answer.obstacle)
-    text += to.line("here", answer.obstacle->empty() ? "runs" : "no: " + *answer.obstacle);
-  return text + (answer.instead ? recommendation_text(to.asked, *answer.instead, to.style) : "");
+  else
+    text += here_line(to, answer.obstacle);
+  return text + (answer.instead ? to.recommended(*answer.instead) : "");
 }
 
 std::string text_of(const CompatWording& to, const compat::ComponentAnswer& answer) {
@@ -188,14 +192,12 @@ std::string text_of(const CompatWording& to, const compat::ComponentAnswer& answ
                        answer.rows.empty() ? "" : "; these are:");
   for (const auto* row : answer.rows) {
     text += to.bold(fmt::format("{} {}", row->component, row->version)) + "\n";
-    if (!row->needs.empty()) text += to.line("  needs", row->needs);
-    if (!row->capability.empty()) text += to.line("  GPU", row->capability);
-    if (!row->driver_or_other.empty()) text += to.line("  also", row->driver_or_other);
+    text +=
+        to.line("  needs", row->needs) + to.line("  GPU", row->capability) + to.line("  also", row->driver_or_other);
   }
   if (answer.needs != nullptr) text += needs_text(to, answer);
   if (!answer.not_judged.empty()) return text + to.line("here", "not judged: " + answer.not_judged);
-  if (answer.obstacle) text += to.line("here", answer.obstacle->empty() ? "runs" : "no: " + *answer.obstacle);
-  return text;
+  return text + here_line(to, answer.obstacle);
 }
 
 }  // namespace gpuwarden::cli

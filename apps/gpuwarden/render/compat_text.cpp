@@ -10,7 +10,6 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "render/columns.hpp"
-#include "render/compat_frameworks.hpp"
 #include "render/compat_parts.hpp"
 
 namespace gpuwarden::cli {
@@ -45,11 +44,13 @@ std::string driver_of_place(const Wording& to) {
     offers = fmt::format("; offers CUDA {}{}", printable(told),
                          differs ? fmt::format(" as it says (its branch: {})", to_string(*highest)) : "");
   }
-  return to.line("driver",
-                 fmt::format("{}: branch {}{}", to_string(driver), branch_text(to.asked, driver.major), offers));
+  return to.line("driver", fmt::format("{}: branch {}{}", to_string(driver), to.branch(driver.major), offers));
 }
 
 std::string gpus_of_place(const Wording& to) {
+  const auto problem = [&](const std::string& what) {
+    return what.empty() ? "" : to.line("", to.style.paint(printable(what), Tone::bad));
+  };
   std::string text;
   for (const PlaceGpu& gpu : to.asked.place.gpus) {
     const std::string capability = gpu.architecture
@@ -57,36 +58,15 @@ std::string gpus_of_place(const Wording& to) {
                                        : ", not in this knowledge base";
     const std::string generation = gpu.model != nullptr ? fmt::format(", {}", gpu.model->architecture) : "";
     text += to.line("GPU", fmt::format("{} x {}{}{}", gpu.count, printable(gpu.name), capability, generation));
-    for (const InstalledTorch& torch : to.asked.place.torches) {
-      const std::string missing = compat::missing_kernels(torch, gpu);
-      if (!missing.empty()) text += to.line("", to.style.paint(printable(missing), Tone::bad));
-    }
-    const std::string obstacle = obstacle_of(to.asked, gpu);
-    if (!obstacle.empty()) text += to.line("", to.style.paint(obstacle, Tone::bad));
+    for (const InstalledTorch& torch : to.asked.place.torches) text += problem(missing_kernels(torch, gpu));
+    text += problem(obstacle_of(to.asked, gpu));
   }
   return text;
 }
 
-/// "11.8 to 12.4" of those that run in this way; "13.0 to 13.1, 13.3 to 13.4" where one between them does not.
-std::string spans_text(const std::vector<ToolkitRow>& newest_first, std::optional<RunsOn> how) {
-  std::vector<std::string> spans;
-  bool goes_on = false;
-  Version first;
-  for (const ToolkitRow& row : std::views::reverse(newest_first)) {
-    const bool is_one = row.builds && row.runs == how;
-    if (is_one && goes_on) spans.back() = fmt::format("{} to {}", to_string(first), to_string(row.cuda));
-    if (is_one && !goes_on) {
-      first = row.cuda;
-      spans.push_back(to_string(first));
-    }
-    goes_on = is_one;
-  }
-  return join(spans, ", ");
-}
-
 std::string toolkits(const Wording& to, const MachineAnswer& answer) {
   if (!to.asked.place.driver) {
-    const std::string all = spans_text(answer.toolkits, std::nullopt);
+    const std::string all = join(compat::spans_of(answer.toolkits, std::nullopt), ", ");
     return to.line("toolkits",
                    all.empty() ? "none builds for all of these GPUs" : all + " build for all of these GPUs");
   }
@@ -99,7 +79,7 @@ std::string toolkits(const Wording& to, const MachineAnswer& answer) {
        {RunsOn::not_at_all, ""}});
   std::string text = heading("CUDA toolkits whose programs run here", to.style);
   for (const auto& [how, remark] : kRemarks) {
-    const std::string spans = spans_text(answer.toolkits, how);
+    const std::string spans = join(compat::spans_of(answer.toolkits, how), ", ");
     if (spans.empty()) continue;
     text += to.line(fmt::format("  {:<14}", spans), fmt::format("{}{}", compat::words_for(how), remark));
   }
@@ -111,8 +91,8 @@ std::string text_of(const Wording& to, const MachineAnswer& answer) {
     return "There is neither a GPU nor a driver to judge.\n"
            "Name them: gpuwarden compat --gpu \"RTX 4090\" --driver 550.54.15\n";
   std::string text = driver_of_place(to) + gpus_of_place(to) + toolkits(to, answer);
-  if (!compat::is_useless(to.asked)) text += torch_text(to.asked, answer.torch, to.style);
-  return text + recommendation_text(to.asked, *answer.recommended, to.style);
+  if (!compat::is_useless(to.asked)) text += to.torch(answer.torch);
+  return text + to.recommended(*answer.recommended);
 }
 
 // ---- a toolkit
@@ -159,8 +139,8 @@ std::string compilers(const Wording& to, const CudaAnswer& answer) {
   };
   up_to("gcc", answer.toolkit->max_gcc);
   up_to("clang", answer.toolkit->max_clang);
-  return (parts.empty() ? "" : to.line("compilers", join(parts, ", "))) +
-         (answer.toolkit->ptx ? to.line("PTX", to_string(answer.toolkit->ptx)) : "");
+  return to.line("compilers", join(parts, ", ")) +
+         to.line("PTX", answer.toolkit->ptx ? to_string(answer.toolkit->ptx) : "");
 }
 
 std::string generations(const Wording& to, const CudaAnswer& answer) {
@@ -179,11 +159,10 @@ std::string text_of(const Wording& to, const CudaAnswer& answer) {
   std::string text = to.bold(title) + "\n";
   if (row == nullptr)
     text += to.line("note", answer.newer_than_known
-                                ? newer_text(to.asked, to_string(to.asked.knowledge.newest_toolkit())) +
+                                ? to.newer(to_string(to.asked.knowledge.newest_toolkit())) +
                                       ": judged by the rules of its major release, as far as they are known"
                                 : "no toolkit of this number is in this knowledge base");
-  text += drivers(to, answer) + here(to, answer) + compilers(to, answer);
-  if (!answer.torch.empty()) text += to.line("PyTorch", join(answer.torch, ", "));
+  text += drivers(to, answer) + here(to, answer) + compilers(to, answer) + to.line("PyTorch", join(answer.torch, ", "));
   if (!answer.vllm.empty()) text += to.line("vLLM", join(answer.vllm, ", ") + " (their default wheels)");
   return text + generations(to, answer);
 }
@@ -225,9 +204,7 @@ std::string hardware(const Wording& to, const knowledge::GpuModel& model) {
 
 /// What it derives from and what it is good for, where that is published.
 std::string use_of(const Wording& to, const knowledge::GpuUse* use) {
-  if (use == nullptr) return "";
-  const std::string derived = use->derived_from.empty() ? "" : to.line("is", use->derived_from);
-  return derived + to.line("good for", use->good_for);
+  return use == nullptr ? "" : to.line("is", use->derived_from) + to.line("good for", use->good_for);
 }
 
 bool is_jetson(const knowledge::GpuModel& model) {
@@ -243,9 +220,9 @@ std::string drivers(const Wording& to, const GpuAnswer& answer) {
   std::string branches = !needs.minimum  ? "first branch not known"
                          : of_generation ? text_of(needs.first) + " or newer, as of its generation"
                                          : text_of(needs.first) + " or newer";
-  if (needs.last_branch != 0) branches += fmt::format(", {} is the last", branch_text(to.asked, needs.last_branch));
+  if (needs.last_branch != 0) branches += fmt::format(", {} is the last", to.branch(needs.last_branch));
   text += to.line("driver", branches);
-  text += to.line("recommended", needs.recommended ? branch_text(to.asked, needs.recommended.major)
+  text += to.line("recommended", needs.recommended ? to.branch(needs.recommended.major)
                                                    : "no branch that is still supported serves it");
   return text + to.line("kernel module", module_text(answer.model->open_module));
 }
@@ -283,19 +260,6 @@ std::string text_of(const Wording& to, const GpuAnswer& answer) {
   return text + to.line("also named so", join(first, ", ") + rest);
 }
 
-/// Which compiled code runs on an architecture (source: CUDA programming guide, binary compatibility).
-std::string code_text(int architecture) {
-  constexpr int kFirstWithOwnCode = 90;
-  const std::string own = architecture >= kFirstWithOwnCode
-                              ? fmt::format("; of code for one architecture alone only sm_{}a", architecture)
-                              : "";
-  // A Jetson's GPU takes no code of the cards of its generation.
-  const int first = knowledge::is_jetson(architecture) ? architecture : architecture / 10 * 10;
-  const std::string range =
-      first == architecture ? fmt::format("sm_{}", first) : fmt::format("sm_{} to sm_{}", first, architecture);
-  return fmt::format("{}, and PTX up to compute_{}{}", range, architecture, own);
-}
-
 std::string text_of(const Wording& to, const ArchitectureAnswer& answer) {
   std::string text;
   if (!answer.asked_as.empty())
@@ -313,9 +277,8 @@ std::string text_of(const Wording& to, const ArchitectureAnswer& answer) {
     text += to.line("driver",
                     fmt::format("branch {} or newer{}", answer.first_branch,
                                 answer.last_branch != 0 ? fmt::format(", {} is the last", answer.last_branch) : ""));
-  text += to.line("runs code for", code_text(answer.architecture));
-  if (!answer.gpus.empty()) text += to.line("GPUs", join(answer.gpus, ", "));
-  return text + frameworks(to, *answer.frameworks);
+  text += to.line("runs code for", compat::code_for(answer.architecture));
+  return text + to.line("GPUs", join(answer.gpus, ", ")) + frameworks(to, *answer.frameworks);
 }
 
 // ---- a job
@@ -387,7 +350,7 @@ std::string xid_text(const compat::XidAnswer& answer, const Style& style) {
   for (const auto& [label, words] :
        {std::pair("name", row->mnemonic), std::pair("cause", row->cause), std::pair("do", row->action_plain),
         std::pair("NVIDIA's word", row->action), std::pair("investigate", row->investigate)}) {
-    if (!words.empty()) text += labelled_line(label, words, style);
+    text += labelled_line(label, words, style);
   }
   if (const auto* older = answer.before_ampere)
     text += labelled_line("before Ampere", fmt::format("{}: {}", older->description, older->action_plain), style);

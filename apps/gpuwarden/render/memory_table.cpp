@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/memory/fragmentation.hpp"
 #include "render/gpu_table.hpp"
@@ -59,29 +56,11 @@ std::string pool_row(const pools::PublishedPool& pool, const Style& style) {
   return style.paint(cut(line, style), Tone::dim) + "\n";
 }
 
-/// The pools of a process, which `pools` loses.
-std::string pools_of(Pid process, pools::Pools& pools, const Style& style) {
+std::string processes(const GpuRecord& record, const pools::Pools& pools, const Style& style) {
   std::string text;
-  for (const pools::PublishedPool& pool : pools) {
-    if (pool.process.pid == process) text += pool_row(pool, style);
-  }
-  std::erase_if(pools, [&](const pools::PublishedPool& pool) { return pool.process.pid == process; });
-  return text;
-}
-
-std::string processes(const GpuRecord& record, pools::Pools pools, const Style& style) {
-  std::vector<GpuProcess> all = record.processes.value_or(std::vector<GpuProcess>{});
-  // Who has only the device file open holds no memory that is known of.
-  std::erase_if(all, [](const GpuProcess& process) { return !process.listed && !process.memory; });
-  std::ranges::stable_sort(all, std::ranges::greater{},
-                           [](const GpuProcess& process) { return process.memory.value_or(Bytes(0)); });
-  std::string text;
-  for (const GpuProcess& process : all)
-    text += process_row(process, record, style) + pools_of(process.pid, pools, style);
-  // Of processes that the driver does not list, as in some containers.
-  while (!pools.empty()) {
-    const Pid process = pools.front().process.pid;
-    text += process_row({.pid = process}, record, style) + pools_of(process, pools, style);
+  for (const pools::Holding& holding : pools::holdings_on(record, pools)) {
+    text += process_row(holding.process, record, style);
+    for (const pools::PublishedPool& pool : holding.pools) text += pool_row(pool, style);
   }
   const auto rest = pools::unaccounted_memory(record);
   constexpr Bytes kWorthTelling = 64_MiB;
@@ -103,8 +82,7 @@ std::string memory_table(const facts::Snapshot& snapshot, const pools::Pools& po
                                   fit("free", kSize, true), fit("reserved", kSize, true), fit("total", kSize, true)),
                       Tone::dim) +
           "\n";
-  for (const GpuRecord& record : snapshot.gpus)
-    text += gpu_row(record, style) + processes(record, pools::pools_on(record, pools), style);
+  for (const GpuRecord& record : snapshot.gpus) text += gpu_row(record, style) + processes(record, pools, style);
   return text;
 }
 

@@ -25,12 +25,19 @@ constexpr std::size_t kVerdictWidth = 12;
 
 std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / planning::kBytesPerGiB); }
 
-/// "8.03 B", "124 M".
+/// "62.1 k", "1.2 M": so many digits, by the largest unit of which there is one when rounded so.
+std::string scaled(double value, int digits) {
+  constexpr std::pair<double, std::string_view> kUnits[] = {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}};
+  for (const auto& [unit, letter] : kUnits) {
+    const double one = unit * (1 - 0.5 * std::pow(10, -digits));
+    if (value >= one) return fmt::format("{:.{}g}{}", value / unit, digits, letter);
+  }
+  return fmt::format("{:.{}g}", value, digits);
+}
+
+/// "8.03 B", "124 M", "12345".
 std::string count_words(std::uint64_t count) {
-  const auto value = static_cast<double>(count);
-  if (value >= 1e12) return fmt::format("{:.4g} T", value / 1e12);
-  if (value >= 1e9) return fmt::format("{:.4g} B", value / 1e9);
-  return value >= 1e6 ? fmt::format("{:.4g} M", value / 1e6) : std::to_string(count);
+  return count < 1'000'000 ? std::to_string(count) : scaled(static_cast<double>(count), 4);
 }
 
 Tone tone_of(Fit fit) {
@@ -154,14 +161,7 @@ std::string table(const PlanAnswer& answer, const Style& style) {
   return text + fewest(answer.search);
 }
 
-/// "62.1 k", "1.2 M", "845": three digits.
-std::string rate(double value) {
-  constexpr std::pair<double, std::string_view> kUnits[] = {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}};
-  for (const auto& [unit, letter] : kUnits) {
-    if (value >= 0.9995 * unit) return fmt::format("{:.3g}{}", value / unit, letter);
-  }
-  return fmt::format("{:.3g}", value);
-}
+std::string rate(double tokens) { return scaled(tokens, 3); }
 
 std::string duration(std::chrono::seconds time) { return format_duration(std::chrono::milliseconds(time)); }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "gpuwarden/base/grouped.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/memtrace/columns.hpp"
 #include "render/columns.hpp"
@@ -18,18 +19,6 @@ using memtrace::Replay;
 constexpr std::size_t kChartHeight = 10;
 
 std::string mebibytes(Bytes bytes) { return fmt::format("{:.1f} MiB", ratio(bytes, 1_MiB)); }
-
-/// "14,961".
-std::string grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::ptrdiff_t at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
-std::string simulated_note(const memtrace::ReplayReport& report) {
-  return fmt::format("SIMULATED device of {} that only counts; the allocator is the real one",
-                     format_size(report.device_memory));
-}
 
 std::vector<std::string> row_of(const Replay& replay) {
   const auto time = [](const std::optional<double>& each) { return each ? fmt::format("{:.1f}", *each) : "-"; };
@@ -73,27 +62,7 @@ std::string failures(const memtrace::ReplayReport& report) {
   return text;
 }
 
-}  // namespace
-
-std::vector<std::string> replay_notes(const memtrace::ReplayReport& report) {
-  const memtrace::Trace& trace = report.trace;
-  std::vector<std::string> notes{fmt::format("{}: {}, {} events, {} blocks live before, {} {}", printable(report.file),
-                                             trace.format, grouped(trace.events.size()), grouped(trace.before.size()),
-                                             trace.streams.size(), trace.streams.size() == 1 ? "stream" : "streams")};
-  const auto others = std::ranges::count_if(trace.events_of_devices, [](std::uint64_t events) { return events > 0; });
-  if (others > 1)
-    notes.push_back(fmt::format("of device {}; {} more have events, too (--device N)", trace.device, others - 1));
-  if (trace.failed_allocations > 0)
-    notes.push_back(fmt::format("{} allocations failed while it was recorded", grouped(trace.failed_allocations)));
-  if (report.steps.size() > 1) {
-    const auto [least, most] = std::ranges::minmax(report.steps);
-    notes.push_back(fmt::format("{} steps{}", report.steps.size(),
-                                most == 0 ? "" : fmt::format(" with lengths from {} to {} tokens", least, most)));
-  }
-  notes.push_back(simulated_note(report));
-  return notes;
-}
-
+/// Live and reserved memory over the operations: "#" live, "+" reserved beyond that.
 std::string memory_chart(const Replay& replay, const Style& style) {
   if (replay.samples.empty()) return "";
   constexpr std::size_t kScale = 10;
@@ -119,8 +88,10 @@ std::string memory_chart(const Replay& replay, const Style& style) {
   return text + std::string(kScale + 2, ' ') + key + std::string(room, ' ') + end + "\n";
 }
 
+}  // namespace
+
 std::string replay_text(const memtrace::ReplayReport& report, const Style& style) {
-  const auto notes = replay_notes(report);
+  const auto notes = memtrace::notes_on(report);
   std::string text;
   for (const std::string& note : notes) text += (&note == &notes.back() ? style.paint(note, Tone::bold) : note) + "\n";
   return text + "\n" + table(report, style) + failures(report) + "\n" + memory_chart(report.replays[0], style);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "gpuwarden/memtrace/json.hpp"
 #include "render/style.hpp"
@@ -11,11 +10,5 @@
 namespace gpuwarden::cli {
 
 std::string replay_text(const memtrace::ReplayReport& report, const Style& style);
-
-/// What was read and run, in sentences.
-std::vector<std::string> replay_notes(const memtrace::ReplayReport& report);
-
-/// Live and reserved memory over the operations: "#" live, "+" reserved beyond that.
-std::string memory_chart(const memtrace::Replay& replay, const Style& style);
 
 }  // namespace gpuwarden::cli

@@ -257,7 +257,21 @@ std::optional<Forward> forward_here(const Asked& asked, const Version& cuda);
 /// The worst fit of a wheel over the place's GPUs.
 knowledge::WheelFit fit_here(const Asked& asked, const knowledge::TorchBuild& build);
 
+/// A release of PyTorch, and its wheels that run on all GPUs of the place.
+struct TorchRelease {
+  Version torch;
+  std::vector<const knowledge::TorchBuild*> builds;
+};
+/// Of releases that have a fitting one among `wheels`, the newest first.
+std::vector<TorchRelease> releases_that_run(const Asked& asked, const std::vector<Wheel>& wheels);
+/// The toolkits that build for all GPUs and run in this way, oldest first: "11.8 to 12.4"; "13.0 to 13.1" and "13.3"
+/// where one between them does not.
+std::vector<std::string> spans_of(const std::vector<ToolkitRow>& newest_first, std::optional<knowledge::RunsOn> how);
+
 // Names, as documents have them.
+/// Which compiled code runs on an architecture: "sm_80 to sm_86, and PTX up to compute_86" (source: CUDA programming
+/// guide, binary compatibility).
+std::string code_for(int architecture);
 /// Installs PyTorch's wheel that has no code for GPUs (source: pytorch.org/get-started/locally, compute platform CPU).
 std::string cpu_command(const Version& torch);
 std::string_view words_for(knowledge::WheelFit fit);

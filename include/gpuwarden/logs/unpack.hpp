@@ -24,4 +24,8 @@ struct Unpacking {
 /// A packed file, or the plain files of a tar archive. Nothing where they are more than 64 MiB in all.
 Unpacking unpack(std::string_view bytes, const std::string& name);
 
+/// Of packed bytes what they hold, which must be one file; others as they are. Fails with corrupt, and with
+/// invalid_argument where they hold several files or more than unpack() takes.
+Result<std::string> unpack_one(std::string bytes, const std::string& name);
+
 }  // namespace gpuwarden::logs

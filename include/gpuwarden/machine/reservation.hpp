@@ -78,6 +78,9 @@ class Reservation {
 
   const placement::Decision& decision() const { return decision_; }
   const facts::Snapshot& snapshot() const { return snapshot_; }
+  /// What was chosen from, without leases: for the decision's JSON, and for what would help where it is not satisfied.
+  /// Refers to this object.
+  placement::Inputs inputs() const;
   const std::vector<Uuid>& devices() const { return leases_.devices(); }
   /// To be inherited by every process that is to hold the GPUs.
   std::vector<int> descriptors() const { return leases_.descriptors(); }
@@ -94,6 +97,7 @@ class Reservation {
   friend class Acquisition;
   Reservation() = default;
   facts::Snapshot snapshot_;
+  placement::Visibility visibility_;
   placement::Decision decision_;
   lease::HeldLeases leases_;
 };

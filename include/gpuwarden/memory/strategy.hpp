@@ -5,8 +5,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/quantity.hpp"
+#include "gpuwarden/base/result.hpp"
 
 namespace gpuwarden::memory {
 
@@ -62,5 +64,8 @@ std::span<const Strategy> strategies();
 
 /// The strategy of that name; nullptr if there is none.
 const Strategy* find_strategy(std::string_view name);
+
+/// The strategy of that name, or all for "all". Fails with invalid_argument; the hint has the names.
+Result<std::vector<const Strategy*>> strategies_named(std::string_view name);
 
 }  // namespace gpuwarden::memory

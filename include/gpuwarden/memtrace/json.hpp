@@ -3,22 +3,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <vector>
 
-#include "gpuwarden/memtrace/replay.hpp"
+#include "gpuwarden/memtrace/report.hpp"
 #include "gpuwarden/memtrace/summary.hpp"
-#include "gpuwarden/memtrace/trace.hpp"
 
 namespace gpuwarden::memtrace {
-
-struct ReplayReport {
-  std::string file;
-  const Trace& trace;
-  Bytes device_memory;
-  std::vector<unsigned> steps;  ///< the length of each, 0 where there is none
-  std::vector<Replay> replays;  ///< one for each strategy; the first stands for all
-};
 
 /// As `gpuwarden memory replay --json` prints it.
 nlohmann::json to_json(const ReplayReport& report);

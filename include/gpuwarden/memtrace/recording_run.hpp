@@ -23,6 +23,16 @@ Result<std::filesystem::path> preload_library(const Environment& environment);
 Environment traced_environment(Environment environment, const std::filesystem::path& library,
                                const std::filesystem::path& part);
 
+/// What a run of a foreign program under the library needs.
+struct TracedRun {
+  std::filesystem::path wanted;  ///< the program's own trace, absolute
+  std::filesystem::path part;    ///< how the files begin until collect_traces() names them
+  Environment environment;       ///< of the program
+};
+
+/// Fails as preload_library() does, and where no file can be written beside `wanted`.
+Result<TracedRun> prepare_traced_run(const std::filesystem::path& wanted, Environment environment);
+
 /// Gives the files their names: the program's own gets `wanted`, other processes' have their pid behind it. If only
 /// one process has written, it gets the name, too. Sums each up; none: no allocation was seen.
 std::vector<TraceSummary> collect_traces(const std::filesystem::path& part, const std::filesystem::path& wanted);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "gpuwarden/memtrace/record.hpp"
 
@@ -16,5 +17,10 @@ namespace gpuwarden::memtrace {
 std::string snapshot_json(const Recording& recording);
 /// The same as a pickle of protocol 4 that holds plain data only.
 std::string snapshot_pickle(const Recording& recording);
+
+/// Fails with invalid_argument where the ending of a file's name is none of .pickle, .pkl and .json.
+Result<void> check_snapshot_name(std::string_view file);
+/// The snapshot that such a file is to hold; nothing is written.
+std::string snapshot_for(std::string_view file, const Recording& recording);
 
 }  // namespace gpuwarden::memtrace

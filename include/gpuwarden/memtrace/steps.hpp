@@ -29,8 +29,8 @@ struct StepRequest {
 };
 
 /// The length of each step, 0 for traces that have none. Fails with invalid_argument where a trace needs lengths and
-/// none are given, where `random` is no range that parse_lengths() could give, and where so many different ones would
-/// be more operations than can be held.
+/// none are given, where its sizes are fixed and some are, where `random` is no range that parse_lengths() could give,
+/// and where so many different ones would be more operations than can be held.
 Result<std::vector<unsigned>> steps_of(const Trace& trace, const StepRequest& request);
 
 }  // namespace gpuwarden::memtrace

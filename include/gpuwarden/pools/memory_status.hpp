@@ -22,6 +22,16 @@ struct MemoryStatus {
 /// The pools on a GPU or one of its MIG instances.
 Pools pools_on(const facts::GpuRecord& record, const Pools& pools);
 
+/// A process that holds memory on a GPU, and its pools there.
+struct Holding {
+  facts::GpuProcess process;
+  Pools pools;
+};
+
+/// Who holds memory on this GPU, those with most first; processes that hold none that is known of are left out, and at
+/// the end stand those that the driver does not list (as in some containers), with nothing known but the pid.
+std::vector<Holding> holdings_on(const facts::GpuRecord& record, const Pools& pools);
+
 /// Used memory that no listed process accounts for; empty where one of the figures is not known.
 std::optional<Bytes> unaccounted_memory(const facts::GpuRecord& record);
 
