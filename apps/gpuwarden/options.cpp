@@ -9,12 +9,12 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/jobs/run_values.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/placement/selection.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload.hpp"
 #include "plan/workload_options.hpp"
-#include "run/other_launchers.hpp"
 #include "shared_options.hpp"
 #include "slurm/job_options.hpp"
 
@@ -154,7 +154,7 @@ Result<void> fill_count(const Args& args, Selection& selection) {
 Result<void> fill_count_of_ranks(const Args& args, Request& request) {
   const bool said = request.count || !request.gpu_ids.empty() || request.all || request.work || request.force_cpu;
   if (said) return {};
-  GPUWARDEN_TRY(request.count, several_ranks(args));
+  GPUWARDEN_TRY(request.count, jobs::several_ranks(args));
   return {};
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/machine/reserve.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
@@ -64,6 +67,20 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);
   };
   return make_without(request, machine, source, clock, stop);
+}
+
+Result<Reservation> reserve_heeding_signals(const Machine& machine, ReservationRequest request, const Holder& holder) {
+  const StopOnSignals signals;
+  return reserve(machine, std::move(request), holder, system_clock(), signals.token());
+}
+
+std::vector<std::string> warnings_of(const Reservation& reservation, const Machine& machine) {
+  std::vector<std::string> warnings = reservation.decision().warnings;
+  std::ranges::copy(reservation.warnings(), std::back_inserter(warnings));
+  const bool named = !machine.options().lease_directory.empty();
+  if (reservation.devices().empty() || machine.simulated() || named) return warnings;
+  if (auto shared = lease::container_warning(lease::StoreOptions{}.directory)) warnings.push_back(std::move(*shared));
+  return warnings;
 }
 
 }  // namespace gpuwarden::machine

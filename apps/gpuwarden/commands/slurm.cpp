@@ -37,7 +37,7 @@ Result<int> show_nodes(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
-  GPUWARDEN_TRY(const std::string partition, known_partition(context.args, site));
+  GPUWARDEN_TRY(const std::string partition, jobs::known_partition(context.args.text("partition").value_or(""), site));
   if (context.args.has("json"))
     print_json(slurm::to_json(site, partition));
   else
@@ -93,7 +93,7 @@ std::vector<std::string> behind_action(const Args& args) { return {args.rest.beg
 
 /// An interactive session on nodes of one's own.
 Result<int> open_shell(Context& context) {
-  GPUWARDEN_TRY(const slurm::Request request, read_slurm_request(context.args));
+  GPUWARDEN_TRY(const slurm::Request request, jobs::slurm_request_from(context.args, context.args.rest));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
   GPUWARDEN_TRY(const slurm::Placed placed, slurm::place(request, site));
@@ -114,9 +114,7 @@ Result<int> show_script(Context& context) {
   script.args.rest = behind_action(context.args);
   if (!context.args.has("json")) return print_slurm_script(script);
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_CHECK(fall_back_to_config_for_slurm(script));
-  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
-  GPUWARDEN_TRY(const SlurmJob job, read_slurm_job(script, site));
+  GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(script, *programs));
   GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));
   print_json({{"script", text}, {"decisions", job.decisions}});
   return kFine;

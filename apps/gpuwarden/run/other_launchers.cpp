@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/jobs/on_hosts.hpp"
+#include "gpuwarden/jobs/run_values.hpp"
 #include "gpuwarden/launch/torchrun_words.hpp"
-#include "hosts/hosts_options.hpp"
 
 namespace gpuwarden::cli {
 Result<void> fall_back_to_torchrun_environment(Context& context) {
   Args& args = context.args;
-  if (names_hosts(args) || args.has("slurm") || args.has("end-leftovers")) return {};
+  if (jobs::names_hosts(args) || args.has("slurm") || args.has("end-leftovers")) return {};
   const bool placed =
       args.has("standalone") || args.has("rdzv-endpoint") || args.has("master-addr") || args.has("master-port");
   // As in torchrun: an endpoint goes before the address, and --standalone before both.
@@ -44,16 +45,9 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
   return {};
 }
 
-Result<std::optional<std::uint32_t>> several_ranks(const Args& args) {
-  const std::string text = args.text("nproc-per-node").value_or("");
-  if (text.empty() || text == "gpu" || text == "auto" || text == "cpu" || text.contains(':')) return std::nullopt;
-  GPUWARDEN_TRY(const auto ranks, count_option(args, "nproc-per-node", 4096));
-  return *ranks > 1 ? ranks : std::nullopt;
-}
-
 Error refusal_of(const Args& args, const Selection& selection, Error error) {
   const bool too_few = error.code == ErrorCode::unsatisfied || error.code == ErrorCode::unavailable;
-  const auto ranks = several_ranks(args);
+  const auto ranks = jobs::several_ranks(args);
   const bool said = args.has("num-gpus") || args.has("gpu-ids") || args.has("all") || selection.request.work ||
                     placement::request_from(selection.config).count;
   if (!too_few || said || !ranks || !*ranks || selection.request.count != *ranks) return error;
@@ -65,7 +59,7 @@ Error refusal_of(const Args& args, const Selection& selection, Error error) {
 
 Error naming_torchruns_variable(const Context& context, Error error) {
   const auto typed = parse_arguments(*context.command, context.typed);
-  if (!typed || names_hosts(*typed) || typed->has("slurm")) return error;
+  if (!typed || jobs::names_hosts(*typed) || typed->has("slurm")) return error;
   const auto defaults = launch::torchrun_defaults(context.environment);
   if (!defaults) return error;
   for (const launch::TorchrunDefault& one : *defaults) {
