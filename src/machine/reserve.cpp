@@ -83,4 +83,19 @@ std::vector<std::string> warnings_of(const Reservation& reservation, const Machi
   return warnings;
 }
 
+Environment environment_of(const Reservation& reservation, const Machine& machine, Environment environment) {
+  const Environment simulated = machine.simulated_environment(environment);
+  environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(reservation.decision());
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (const auto& [name, value] : simulated) environment[name] = value;
+  return environment;
+}
+
+Result<Holdings> holdings_of(const Machine& machine, const std::stop_token& stop) {
+  GPUWARDEN_TRY(const auto store, machine.open_leases("", ""));
+  // What is held by the kernel's files alone is found only where the GPUs are known.
+  const auto devices = machine.lease_devices(machine.read({.processes = false}));
+  return Holdings{store.inspect(devices, lease::Names::told, stop), store.simulated()};
+}
+
 }  // namespace gpuwarden::machine

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/launch/foreground.hpp"
@@ -98,8 +99,7 @@ Result<int> open_shell(Context& context) {
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
   GPUWARDEN_TRY(const slurm::Placed placed, slurm::place(request, site));
   auto command = behind_action(context.args);
-  const auto shell = context.environment.find("SHELL");
-  if (command.empty()) command = {shell == context.environment.end() ? "/bin/sh" : shell->second, "-i"};
+  if (command.empty()) command = {shell_of(context.environment), "-i"};
   const auto words = slurm::srun_command(placed.job, ::isatty(STDIN_FILENO) != 0, command);
   if (context.args.has("json")) {
     print_json({{"command", words}, {"decisions", placed.decisions}});

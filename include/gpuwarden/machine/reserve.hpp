@@ -33,4 +33,16 @@ Result<Reservation> reserve_heeding_signals(const Machine& machine, ReservationR
 /// GPUs also where containers that share them do not share the lease directory, unless that was named.
 std::vector<std::string> warnings_of(const Reservation& reservation, const Machine& machine);
 
+/// `environment` for a program that is to use these GPUs alone: CUDA_VISIBLE_DEVICES in CUDA's order by bus, and what
+/// finds a simulated fleet.
+Environment environment_of(const Reservation& reservation, const Machine& machine, Environment environment);
+
+/// Who holds what on a machine and who waits, and the same of simulated fleets that share its lease directory.
+struct Holdings {
+  lease::Situation here;
+  lease::Situation fleets;
+};
+/// Fails as Machine::open_leases().
+Result<Holdings> holdings_of(const Machine& machine, const std::stop_token& stop = {});
+
 }  // namespace gpuwarden::machine
