@@ -60,6 +60,7 @@ TEST_F(TakenOutOfUse, WhatIsWrongWithThemIsAcceptedUntilAReset) {
   ASSERT_THAT(back->enabled.accepted, SizeIs(1));
   EXPECT_EQ(back->enabled.accepted[0].reason, "it must do");
   EXPECT_FALSE(back->enabled.accepted[0].causes.empty());
+  EXPECT_TRUE(back->enabled.accepted[0].mark.energy_millijoules) << "the counters of now: a reset ends it";
   EXPECT_THAT(back->now.disabled, IsEmpty());
   EXPECT_THAT(back->now.accepted, SizeIs(1));
 }

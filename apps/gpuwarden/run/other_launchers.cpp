@@ -11,17 +11,13 @@
 #include "gpuwarden/launch/torchrun_words.hpp"
 
 namespace gpuwarden::cli {
+
 Result<void> fall_back_to_torchrun_environment(Context& context) {
   Args& args = context.args;
   if (jobs::names_hosts(args) || args.has("slurm") || args.has("end-leftovers")) return {};
-  const bool placed =
-      args.has("standalone") || args.has("rdzv-endpoint") || args.has("master-addr") || args.has("master-port");
-  // As in torchrun: an endpoint goes before the address, and --standalone before both.
-  bool no_place = placed;
+  GPUWARDEN_TRY(auto defaults, launch::torchrun_defaults(context.environment));
   Args said;
-  GPUWARDEN_TRY(const auto defaults, launch::torchrun_defaults(context.environment));
-  for (const launch::TorchrunDefault& one : defaults) {
-    if (one.place && no_place) continue;
+  for (const launch::TorchrunDefault& one : launch::which_count(std::move(defaults), args)) {
     auto parsed = parse_arguments(*context.command, {one.word()});
     if (!parsed) {
       Error error = parsed.error();
@@ -31,15 +27,7 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
     if (!args.has("quiet")) {
       for (const std::string& sentence : needless_sentences(*parsed)) warn(sentence);
     }
-    no_place = no_place || one.option == "rdzv-endpoint";
     said.fall_back_to(*parsed);
-  }
-  if (placed || args.has("nnodes") || args.has("node-rank")) said.forget("standalone");
-  if (said.has("standalone")) {
-    for (const char* key : {"rdzv-endpoint", "master-addr", "master-port", "node-rank"}) said.forget(key);
-  }
-  if (args.has("standalone")) {
-    for (const char* key : {"node-rank", "nnodes"}) said.forget(key);
   }
   args.fall_back_to(said);
   return {};
