@@ -37,7 +37,7 @@ class OrderReader {
   std::string text(const launch::RunReport& report, const healing::Attempt* failed) const {
     const std::string whole = run_report_text(report);
     const std::size_t first = whole.find("\n  ");
-    std::string lines = first == std::string::npos ? "" : whole.substr(first + 1);
+    const std::string lines = first == std::string::npos ? "" : whole.substr(first + 1);
     const auto style = style_of(context_);
     return failed != nullptr && style ? lines + attempt_text(*failed, true, *style) : lines;
   }

@@ -38,9 +38,7 @@ class NamedValues {
 
   void set(const std::string& name, std::vector<std::string> values) { values_[name] = std::move(values); }
   /// Sets what is not set yet: how the environment and files stand behind the command line.
-  void fall_back(const std::string& name, std::vector<std::string> values) {
-    values_.try_emplace(name, std::move(values));
-  }
+  void fall_back(const std::string& name, const std::vector<std::string>& values) { values_.try_emplace(name, values); }
   /// The values of `other` for whatever is not set yet.
   void fall_back_to(const NamedValues& other);
   void forget(const std::string& name) { values_.erase(name); }
