@@ -14,7 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "messages.md"
-ERRORS = {"fail": 1, "Error": 1, "error_from_errno": 1}  # callee: the argument that is the sentence
+# callee: the argument that is the sentence; with a dot a member of that name (NamedValues::refuse)
+ERRORS = {"fail": 1, "Error": 1, "error_from_errno": 1, ".refuse": 0}
 NO_WORDS_FOR_PEOPLE = ("kernels.cpp", "shell.hpp", "_page.cpp", "packagings.cpp", "steps.cpp")
 
 TOKEN = re.compile(
@@ -90,7 +91,10 @@ def read(path):
     for i, (kind, value) in enumerate(tokens):
         if kind == "sign" and value in "([{":
             before = tokens[i - 1] if i else ("", "")
-            stack.append(Frame(before[1] if before[0] == "name" else None))
+            callee = before[1] if before[0] == "name" else None
+            if callee and i > 1 and tokens[i - 2][1] == "." and f".{callee}" in ERRORS:
+                callee = f".{callee}"
+            stack.append(Frame(callee))
         elif kind == "sign" and value in ")]}" and len(stack) > 1:
             frame = stack.pop()
             if frame.callee in ERRORS:

@@ -80,10 +80,20 @@ Result<Machine> open_machine(const Context& context) {
   return Machine::open(std::move(source), std::move(options));
 }
 
-Result<Machine> open_told_machine(const Context& context, machine::Captured captured) {
+Result<Patient> open_patient(const Context& context) {
+  const auto files = context.args.list("from");
+  if (files.empty() || context.args.has("simulate")) {
+    GPUWARDEN_TRY(Machine machine, open_machine(context));
+    return Patient{std::move(machine), {}};
+  }
+  GPUWARDEN_TRY(const auto texts, machine::read_texts(files));
+  GPUWARDEN_TRY(auto known, logs::recognise_all(texts));
+  for (const std::string& warning : known.facts.warnings) warn(printable(warning));
   machine::Options options = machine::options_from(context.environment);
   options.overlays = overlays_of(context);
-  return Machine::open(std::move(captured), std::move(options));
+  GPUWARDEN_TRY(Machine machine, Machine::open(machine::Captured{std::move(known.facts.snapshot), texts.front().name},
+                                               std::move(options)));
+  return Patient{std::move(machine), std::move(known.told)};
 }
 
 Result<Machine> open_fleet(const Context& context, const std::string& spec) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "command.hpp"
 #include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/doctor/doctor.hpp"
 #include "gpuwarden/machine/machine.hpp"
 #include "gpuwarden/probe/survey.hpp"
 
@@ -16,8 +18,14 @@ using machine::Machine;
 /// Reads --from, --simulate / GPUWARDEN_SIMULATE, --timeout, --wake, --probe, and the GPUWARDEN_* variables that
 /// machine::options_from knows.
 Result<Machine> open_machine(const Context& context);
-/// A machine of which somebody told: the capture of --from, which was read already.
-Result<Machine> open_told_machine(const Context& context, machine::Captured captured);
+/// What the doctor looks at: a machine, and what messages say of it.
+struct Patient {
+  Machine machine;
+  std::vector<doctor::ToldFinding> told;
+};
+/// The machine that the options name, by all that the texts of --from tell: one may be a log alone. Fails as
+/// open_machine() and logs::recognise_all().
+Result<Patient> open_patient(const Context& context);
 /// The fleet of this name; of options only what the environment says.
 Result<Machine> open_fleet(const Context& context, const std::string& spec);
 

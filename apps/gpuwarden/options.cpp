@@ -9,13 +9,13 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/jobs/run_values.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "gpuwarden/manager/models.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/placement/selection.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload_options.hpp"
-#include "run/other_launchers.hpp"
 #include "shared_options.hpp"
 #include "slurm/job_options.hpp"
 
@@ -160,7 +160,7 @@ Result<void> fill_count(const Args& args, Selection& selection) {
 Result<void> fill_count_of_ranks(const Args& args, Request& request) {
   const bool said = request.count || !request.gpu_ids.empty() || request.all || request.work || request.force_cpu;
   if (said) return {};
-  GPUWARDEN_TRY(request.count, several_ranks(args));
+  GPUWARDEN_TRY(request.count, jobs::several_ranks(args));
   return {};
 }
 
@@ -212,53 +212,7 @@ planning::Words words_of(const Args& args, std::span<const std::string_view> bes
   return words;
 }
 
-Error about(const std::string& key, const Error& error) {
-  return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};
-}
-
-namespace {
-
-/// The option's value by its reader; nothing where it was not given.
-template <class Value, class... Limits>
-Result<std::optional<Value>> value_option(const Args& args, const std::string& key,
-                                          Result<Value> (*read)(std::string_view, Limits...), Limits... limits) {
-  const auto text = args.text(key);
-  if (!text) return std::nullopt;
-  const auto value = read(*text, limits...);
-  if (!value) return std::unexpected(about(key, value.error()));
-  return *value;
-}
-
-}  // namespace
-
-Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most) {
-  return value_option(args, key, parse_count, most);
-}
-
-Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most) {
-  return value_option(args, key, parse_count_range, most);
-}
-
-Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key) {
-  return value_option(args, key, parse_meant_size);
-}
-
-Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key) {
-  const auto text = args.text(key);
-  if (!text || text->empty()) return std::nullopt;
-  const auto duration = parse_duration(*text);
-  if (!duration) return std::unexpected(about(key, duration.error()));
-  return *duration;
-}
-
-Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
-  for (const Clash& clash : clashes) {
-    if (args.has(clash.one) && args.has(clash.other))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--{} and --{} cannot be used together", clash.one, clash.other), clash.hint);
-  }
-  return {};
-}
+Error about(const std::string& key, const Error& error) { return Args().about(key, error); }
 
 Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint) {
   if (args.rest.empty()) return {};

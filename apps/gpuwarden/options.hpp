@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "command.hpp"
-#include "gpuwarden/base/typed_values.hpp"
+#include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/placement/job_config.hpp"
 #include "gpuwarden/placement/request.hpp"
 #include "gpuwarden/planning/words.hpp"
@@ -40,15 +40,6 @@ Result<void> fall_back_to_run_config(Context& context);
 /// The options about a model and its task that were given (kWorkloadOptions), and those named besides.
 planning::Words words_of(const Args& args, std::span<const std::string_view> besides);
 
-/// Two options that mean nothing together, and what to do instead.
-struct Clash {
-  const char* one;
-  const char* other;
-  const char* hint;
-};
-/// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
-Result<void> check_clashes(const Args& args, std::span<const Clash> clashes);
-
 /// Fails with invalid_argument where a command to run was given to `what` ("lease --list"), which runs none.
 Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint);
 /// Fails with invalid_argument where --json was given to `what` ("sim stop"), which has no answer to print.
@@ -56,10 +47,5 @@ Result<void> refuse_json(const Args& args, std::string_view what, std::string hi
 
 /// The error as invalid_argument of this option: "--min-memory: 'x' is not a size".
 Error about(const std::string& key, const Error& error);
-/// Values of single options; fail with invalid_argument naming the option.
-Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most);
-Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most);
-Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key);
-Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key);
 
 }  // namespace gpuwarden::cli

@@ -7,15 +7,12 @@
 #include <nanobind/stl/vector.h>
 
 #include "gpuwarden/facts/json.hpp"
-#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/lease/json.hpp"
-#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/fleets.hpp"
-#include "gpuwarden/machine/out_of_use.hpp"
 #include "gpuwarden/machine/reserve.hpp"
+#include "gpuwarden/machine/take_out.hpp"
 #include "gpuwarden/placement/json.hpp"
-#include "gpuwarden/placement/names.hpp"
 #include "support/open_machine.hpp"
 #include "support/selection.hpp"
 
@@ -211,11 +208,8 @@ std::string run(const OpenMachine& self, std::vector<std::string> argv, const st
 std::string leases(const OpenMachine& self) {
   const auto machine = self.share();
   return json_text(unwrap(interruptible([&](const std::stop_token& stop) -> Result<json> {
-    GPUWARDEN_TRY(const auto store, machine->open_leases("", ""));
-    const auto situation =
-        store.inspect(machine->lease_devices(machine->read({.processes = false})), lease::Names::told, stop);
-    const auto fleets = store.simulated();
-    return lease::to_json({situation, fleets, machine->simulated()});
+    GPUWARDEN_TRY(const auto holdings, machine::holdings_of(*machine, stop));
+    return lease::to_json({holdings.here, holdings.fleets, machine->simulated()});
   })));
 }
 
@@ -226,20 +220,10 @@ Result<json> disabled_json(const Machine& machine) {
   return json{{"disabled", list}, {"warnings", view.warnings}};
 }
 
-Result<std::vector<Uuid>> named(const Machine& machine, const std::vector<std::string>& gpus) {
-  if (gpus.empty()) return fail(ErrorCode::invalid_argument, "no GPU is named", "an index, a UUID or a PCI bus id");
-  facts::Snapshot snapshot = machine.read({.processes = false});
-  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(gpus), snapshot));
-  std::vector<Uuid> uuids;
-  for (const facts::GpuRecord& record : snapshot.gpus) uuids.push_back(facts::identity_of(record));
-  return uuids;
-}
-
 std::string disable(const OpenMachine& self, const std::vector<std::string>& gpus, const std::string& reason) {
   const auto machine = self.share();
   return json_text(unwrap(without_gil([&]() -> Result<json> {
-    GPUWARDEN_TRY(const auto uuids, named(*machine, gpus));
-    GPUWARDEN_CHECK(machine->disablings().disable(uuids, reason, "", system_clock()));
+    GPUWARDEN_CHECK(machine::take_out(*machine, gpus, reason, system_clock()));
     return disabled_json(*machine);
   })));
 }
@@ -247,10 +231,7 @@ std::string disable(const OpenMachine& self, const std::vector<std::string>& gpu
 std::string enable(const OpenMachine& self, const std::vector<std::string>& gpus) {
   const auto machine = self.share();
   return json_text(unwrap(without_gil([&]() -> Result<json> {
-    GPUWARDEN_TRY(const auto uuids, named(*machine, gpus));
-    const machine::EnableRequest request{
-        .gpus = uuids, .reason = "", .by = "", .seen = machine::unfit_in(machine->read({.processes = false}))};
-    GPUWARDEN_CHECK(machine::enable(machine->options().environment, machine->reader(), request, system_clock()));
+    GPUWARDEN_CHECK(machine::put_back(*machine, gpus, "", system_clock()));
     return disabled_json(*machine);
   })));
 }

@@ -51,4 +51,9 @@ std::optional<std::vector<std::string>> split_shell_words(std::string_view line)
   return words;
 }
 
+std::string shell_of(const Environment& environment) {
+  const auto own = environment.find("SHELL");
+  return own == environment.end() ? "/bin/sh" : own->second;
+}
+
 }  // namespace gpuwarden

@@ -192,4 +192,11 @@ Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string&
   return ended;
 }
 
+std::vector<Leftover> end_own_leftovers(const fs::path& folder, Clock& clock) {
+  std::vector<Leftover> leftovers = find_leftovers(folder);
+  for (Leftover& one : leftovers)
+    one.ended = one.grouped && one.user == ::geteuid() && end_leftover(folder, one.run_id, clock).has_value();
+  return leftovers;
+}
+
 }  // namespace gpuwarden::launch

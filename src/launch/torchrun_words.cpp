@@ -103,6 +103,23 @@ Result<std::vector<TorchrunDefault>> torchrun_defaults(const Environment& enviro
   return defaults;
 }
 
+std::vector<TorchrunDefault> which_count(std::vector<TorchrunDefault> defaults, const NamedValues& given) {
+  const auto is_said = [&](std::string_view option) {
+    return std::ranges::find(defaults, option, &TorchrunDefault::option) != defaults.end();
+  };
+  const bool alone = given.has("standalone");
+  const bool placed = alone || given.has("rdzv-endpoint") || given.has("master-addr") || given.has("master-port");
+  const bool alone_by_default = is_said("standalone") && !placed && !given.has("nnodes") && !given.has("node-rank");
+  const bool has_endpoint = is_said("rdzv-endpoint");
+  std::erase_if(defaults, [&](const TorchrunDefault& one) {
+    if (one.option == "standalone") return !alone_by_default;
+    if (one.place) return placed || alone_by_default || (has_endpoint && one.option != "rdzv-endpoint");
+    if (one.option == "node-rank") return alone || alone_by_default;
+    return one.option == "nnodes" && alone;
+  });
+  return defaults;
+}
+
 Result<Endpoint> parse_rendezvous_endpoint(std::string_view text) {
   // "[::1]:29400" has colons of its own.
   const std::size_t colon = text.rfind(':');

@@ -53,6 +53,14 @@ Json to_json(const Acceptance& acceptance) {
           {"causes", whole.at("causes")}};
 }
 
+Json to_json(const Disablings::View& view) {
+  Json disabled = Json::array();
+  for (const facts::Disabling& one : view.disabled) disabled.push_back(facts::to_json(one));
+  Json accepted = Json::array();
+  for (const Acceptance& one : view.accepted) accepted.push_back(to_json(one));
+  return {{"schema", facts::kJsonSchema}, {"disabled", disabled}, {"accepted", accepted}};
+}
+
 Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,
              std::span<const facts::Disabling> disabled, std::span<const Acceptance> accepted) {
   Json json = facts::to_json(snapshot);

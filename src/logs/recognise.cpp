@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "gpuwarden/base/shell.hpp"
@@ -47,6 +49,24 @@ Recognised recognise(std::string_view text, const std::string& name) {
     result.unread = std::move(capture.error());
   }
   return result;
+}
+
+Result<RecognisedTexts> recognise_all(std::span<const capture::NamedText> texts) {
+  RecognisedTexts all;
+  std::optional<Error> unread;
+  for (const capture::NamedText& file : texts) {
+    Recognised known = recognise(file.text, file.name);
+    if (known.facts && all.facts.parts.empty())
+      all.facts = std::move(*known.facts);
+    else if (known.facts)
+      capture::add_capture(all.facts, std::move(*known.facts));
+    else if (known.told.empty())
+      unread = std::move(known.unread);
+    std::ranges::move(known.told, std::back_inserter(all.told));
+  }
+  if (unread) return std::unexpected(std::move(*unread));
+  if (all.facts.parts.empty() && !texts.empty()) all.facts.snapshot.origin = texts.front().name + ": a log";
+  return all;
 }
 
 Error without_facts(std::string_view text, const std::string& name) {

@@ -238,4 +238,12 @@ Reservation Reservation::of_cpu() {
   return cpu;
 }
 
+void Reservation::keep(Clock& clock, const std::stop_token& stop,
+                       const std::function<void(const std::string&)>& warning) {
+  constexpr std::chrono::seconds kBetweenLooks(10);
+  while (clock.sleep_for(kBetweenLooks, stop)) {
+    for (const std::string& text : repair()) warning(text);
+  }
+}
+
 }  // namespace gpuwarden::machine

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/machine/reserve.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
@@ -64,6 +67,35 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);
   };
   return make_without(request, machine, source, clock, stop);
+}
+
+Result<Reservation> reserve_heeding_signals(const Machine& machine, ReservationRequest request, const Holder& holder) {
+  const StopOnSignals signals;
+  return reserve(machine, std::move(request), holder, system_clock(), signals.token());
+}
+
+std::vector<std::string> warnings_of(const Reservation& reservation, const Machine& machine) {
+  std::vector<std::string> warnings = reservation.decision().warnings;
+  std::ranges::copy(reservation.warnings(), std::back_inserter(warnings));
+  const bool named = !machine.options().lease_directory.empty();
+  if (reservation.devices().empty() || machine.simulated() || named) return warnings;
+  if (auto shared = lease::container_warning(lease::StoreOptions{}.directory)) warnings.push_back(std::move(*shared));
+  return warnings;
+}
+
+Environment environment_of(const Reservation& reservation, const Machine& machine, Environment environment) {
+  const Environment simulated = machine.simulated_environment(environment);
+  environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(reservation.decision());
+  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (const auto& [name, value] : simulated) environment[name] = value;
+  return environment;
+}
+
+Result<Holdings> holdings_of(const Machine& machine, const std::stop_token& stop) {
+  GPUWARDEN_TRY(const auto store, machine.open_leases("", ""));
+  // What is held by the kernel's files alone is found only where the GPUs are known.
+  const auto devices = machine.lease_devices(machine.read({.processes = false}));
+  return Holdings{store.inspect(devices, lease::Names::told, stop), store.simulated()};
 }
 
 }  // namespace gpuwarden::machine

@@ -109,8 +109,10 @@ void try_request(const ModelFigures& model, const SearchRequest& request, std::s
                  std::vector<Change>& changes, std::size_t& searched) {
   std::optional<Candidate> best = best_of(model, request, searched);
   if (!best || best->fit == Fit::does_not_fit) return;
-  const Offload asked = request.settings.parallel.offload;
-  if (asked == Offload::optimizer && best->settings.parallel.offload == Offload::all)
+  // FSDP moves all that it stores.
+  const Parallelism& parallel = best->settings.parallel;
+  const bool fsdp = parallel.sharding == Sharding::fsdp1 || parallel.sharding == Sharding::fsdp2;
+  if (request.settings.parallel.offload == Offload::optimizer && fsdp)
     what = "keep weights, gradients and the optimizer's states on the host";
   if (best->other_framework) what += fmt::format(", in {}", title_of(best->settings.framework));
   changes.push_back({std::move(what), std::move(*best)});

@@ -125,6 +125,7 @@ const CatalogModel* find_named_part(std::string_view name) {
 
 /// Its tags of deepseek-r1 but the largest are the distilled models (ollama.com/library/deepseek-r1).
 std::string name_of_tag(std::string_view tag) {
+  // What a name alone, or a number that is no size, means in ollama's library (from memory).
   constexpr std::pair<std::string_view, std::string_view> kTags[] = {
       {"deepseek-r1:1.5b", "deepseek-r1-distill-qwen-1.5b"},
       {"deepseek-r1:7b", "deepseek-r1-distill-qwen-7b"},
@@ -132,7 +133,22 @@ std::string name_of_tag(std::string_view tag) {
       {"deepseek-r1:14b", "deepseek-r1-distill-qwen-14b"},
       {"deepseek-r1:32b", "deepseek-r1-distill-qwen-32b"},
       {"deepseek-r1:70b", "deepseek-r1-distill-llama-70b"},
-      {"deepseek-r1:671b", "deepseek-r1"}};
+      {"deepseek-r1:671b", "deepseek-r1"},
+      {"deepseek-r1:latest", "deepseek-r1-0528-qwen3-8b"},
+      {"gpt-oss:latest", "gpt-oss-20b"},
+      {"qwen3:latest", "qwen3-8b"},
+      {"qwen3-coder:latest", "qwen3-coder-30b-a3b-instruct"},
+      {"qwen2.5:latest", "qwen2.5-7b"},
+      {"qwen2.5-coder:latest", "qwen2.5-coder-7b"},
+      {"gemma3:latest", "gemma-3-4b"},
+      {"gemma2:latest", "gemma-2-9b"},
+      {"llama3.2:latest", "llama-3.2-3b"},
+      {"llama3.1:latest", "llama-3.1-8b"},
+      {"llama3:latest", "llama-3-8b"},
+      {"llama2:latest", "llama-2-7b"},
+      {"llama3.3:latest", "llama-3.3-70b"},
+      {"mixtral:latest", "mixtral-8x7b"},
+      {"phi4:latest", "phi-4"}};
   constexpr std::size_t kLongestTag = 200;
   const std::string text = to_lower(trim(tag));
   const auto* const known = std::ranges::find(kTags, text, &std::pair<std::string_view, std::string_view>::first);

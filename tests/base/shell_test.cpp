@@ -42,5 +42,10 @@ TEST(SplitShellWords, QuotedWordsComeBackAsTheyWere) {
     EXPECT_EQ(split_shell_words("x " + shell_word(text) + " y"), (ShellLine{"x", text, "y"})) << text;
 }
 
+TEST(ShellOf, IsTheUsersOwn) {
+  EXPECT_EQ(shell_of({{"SHELL", "/usr/bin/fish"}}), "/usr/bin/fish");
+  EXPECT_EQ(shell_of({}), "/bin/sh");
+}
+
 }  // namespace
 }  // namespace gpuwarden

@@ -269,8 +269,9 @@ TEST_F(Supervision, WhatClearedItsEnvironmentIsFoundByTheLeaseThatItHolds) {
   }
   ASSERT_TRUE(soon([&] { return all_up(1); }));
   put(folder / ("run-" + run_id + ".job"), "\n");
-  const auto found = find_leftovers(folder);
+  const auto found = end_own_leftovers(folder, system_clock());
   ASSERT_EQ(found.size(), 1U);
+  EXPECT_FALSE(found[0].ended) << "it is in no control group of the run's: something else may be among them";
   EXPECT_THAT(found[0].processes, ElementsAre(Pid{stray}));
   const auto ended = end_leftover(folder, run_id, system_clock());
   ASSERT_THAT(ended, IsOk());

@@ -32,6 +32,30 @@ TEST(TorchrunDefaults, AreTheVariablesThatSaySomething) {
   EXPECT_FALSE(defaults->at(2).place);
 }
 
+TEST(TorchrunDefaults, CountBehindWhatWasGiven) {
+  const auto counted = [](const Environment& environment, std::initializer_list<const char*> names) {
+    NamedValues given;
+    for (const char* name : names) given.set(name, {"x"});
+    const auto defaults = torchrun_defaults(environment);
+    EXPECT_THAT(defaults, IsOk());
+    std::vector<std::string> options;
+    for (const TorchrunDefault& one : which_count(*defaults, given)) options.emplace_back(one.option);
+    return options;
+  };
+  const Environment nodes{{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "a"}};
+  EXPECT_THAT(counted(nodes, {}), ElementsAre("nnodes", "node-rank", "master-addr"));
+  EXPECT_THAT(counted(nodes, {"master-port"}), ElementsAre("nnodes", "node-rank")) << "a place was given";
+  EXPECT_THAT(counted(nodes, {"standalone"}), ElementsAre());
+  Environment endpoint = nodes;
+  endpoint["PET_RDZV_ENDPOINT"] = "b:1";
+  EXPECT_THAT(counted(endpoint, {}), ElementsAre("nnodes", "rdzv-endpoint", "node-rank"));
+  Environment alone = endpoint;
+  alone["PET_STANDALONE"] = "1";
+  EXPECT_THAT(counted(alone, {}), ElementsAre("nnodes", "standalone"));
+  EXPECT_THAT(counted(alone, {"nnodes"}), ElementsAre("nnodes", "rdzv-endpoint", "node-rank"))
+      << "nodes were given: it is not alone";
+}
+
 TEST(TorchrunDefaults, AFlagIsANumber) {
   EXPECT_THAT(torchrun_defaults({{"PET_STANDALONE", "yes"}}),
               FailsWith(ErrorCode::invalid_argument, "PET_STANDALONE: 'yes' is not 0 or 1"));

@@ -105,5 +105,27 @@ TEST(Recognise, StandardInputIsNamedAsTheCommandTakesIt) {
   EXPECT_THAT(without_facts(kFailure, "standard input").hint, HasSubstr("gpuwarden diagnose - "));
 }
 
+TEST(RecogniseAll, SeveralTextsAreOfOneMachine) {
+  const std::vector<capture::NamedText> texts{
+      {"smi.txt", "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.133\n"},
+      {"train.log", kFailure}};
+  const auto all = recognise_all(texts);
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->facts.snapshot.problem);
+  EXPECT_GE(all->told.size(), 2U) << "of both";
+}
+
+TEST(RecogniseAll, ALogAloneWillDoAndNothingWillNot) {
+  const std::vector<capture::NamedText> log{{"train.log", kFailure}};
+  const auto alone = recognise_all(log);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->facts.snapshot.origin, "train.log: a log");
+  EXPECT_FALSE(alone->told.empty());
+  const std::vector<capture::NamedText> none{{"train.log", kFailure}, {"poem.txt", "roses are red\n"}};
+  const auto refused = recognise_all(none);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("poem.txt"));
+}
+
 }  // namespace
 }  // namespace gpuwarden::logs

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "machine/simulated.hpp"
+#include "support/fake_clock.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
 
@@ -63,6 +64,52 @@ TEST_F(Machines, OfACaptureOnlyTheChoiceIsTold) {
   EXPECT_TRUE(asked->decision().satisfied);
   EXPECT_TRUE(asked->devices().empty());
   EXPECT_FALSE(std::filesystem::exists(dir_ / "leases"));
+}
+
+TEST_F(Machines, WhoHoldsWhatIsTold) {
+  const auto machine = Machine::open(Simulated{"h100x8"}, options());
+  ASSERT_THAT(machine, IsOk());
+  const auto held = reserve(*machine, {.gpus = {.count = 2}}, {"run-1", "train"}, system_clock());
+  ASSERT_THAT(held, IsOk());
+  const auto holdings = holdings_of(*machine);
+  ASSERT_THAT(holdings, IsOk());
+  ASSERT_EQ(holdings->here.leases.size(), 2U);
+  EXPECT_EQ(holdings->here.leases[0].holders.at(0).command, "train");
+  EXPECT_TRUE(holdings->fleets.leases.empty()) << "the fleet's own are told above";
+}
+
+TEST_F(Machines, AProgramSeesTheGpusThatAreHeldForIt) {
+  const auto machine = Machine::open(Simulated{"h100x8"}, options());
+  ASSERT_THAT(machine, IsOk());
+  const auto held = reserve(*machine, {.gpus = {.count = 2}}, {"run-1", "train"}, system_clock());
+  ASSERT_THAT(held, IsOk());
+  const Environment of = environment_of(*held, *machine, {{"HOME", "/root"}, {"CUDA_VISIBLE_DEVICES", "7"}});
+  EXPECT_EQ(of.at("HOME"), "/root");
+  EXPECT_EQ(of.at("CUDA_VISIBLE_DEVICES"), placement::cuda_visible_devices(held->decision()));
+  EXPECT_EQ(of.at("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+  for (const auto& [name, value] : machine->simulated_environment({})) EXPECT_TRUE(of.contains(name)) << name;
+}
+
+TEST_F(Machines, GpusAreKeptAndTheirLocksPutRightUntilTheStop) {
+  const auto machine = Machine::open(Simulated{"t4x1"}, options());
+  ASSERT_THAT(machine, IsOk());
+  auto held = reserve(*machine, {.gpus = {.count = 1}}, {"run-1", "train"}, system_clock());
+  ASSERT_THAT(held, IsOk());
+  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "leases")) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".lock") && name != "gate.lock") std::filesystem::remove(entry.path());
+  }
+  /// Stops at the second look.
+  testing::FakeClock clock;
+  std::stop_source stop;
+  std::vector<std::string> warnings;
+  const auto begin = clock.now();
+  held->keep(clock, stop.get_token(), [&](const std::string& text) {
+    warnings.push_back(text);
+    stop.request_stop();
+  });
+  EXPECT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(clock.now() - begin, std::chrono::seconds(10));
 }
 
 }  // namespace

@@ -18,7 +18,6 @@
 #include "gpuwarden/doctor/site_purpose.hpp"
 #include "machine.hpp"
 #include "options.hpp"
-#include "patient.hpp"
 #include "render/doctor_text.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
@@ -200,7 +199,7 @@ Result<int> examine_machine(Context& context) {
   const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
   GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
   GPUWARDEN_TRY(const auto expected, read_expected(context.args));
-  GPUWARDEN_TRY(const Patient patient, read_patient(context));
+  GPUWARDEN_TRY(const Patient patient, open_patient(context));
   const Machine& machine = patient.machine;
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});

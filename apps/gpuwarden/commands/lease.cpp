@@ -2,12 +2,12 @@
 // gpuwarden lease: GPUs for a shell, without ranks or prefixes.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/foreground.hpp"
@@ -58,43 +58,27 @@ Result<void> check_what_is_asked(const Args& args) {
 }
 
 Result<int> list_leases(const Context& context, const Machine& machine) {
-  GPUWARDEN_TRY(const auto store, machine.open_leases("", ""));
-  // What is held by the kernel's files alone is found only where the GPUs are known.
-  const auto snapshot = machine.read({.processes = false});
-  const auto situation = store.inspect(machine.lease_devices(snapshot));
-  const auto fleets = store.simulated();
-  if (situation.problem) warn(situation.problem->message);
+  GPUWARDEN_TRY(const auto holdings, machine::holdings_of(machine));
+  const auto& [here, fleets] = holdings;
+  if (here.problem) warn(here.problem->message);
   if (context.args.has("json")) {
-    print_json(lease::to_json({situation, fleets, machine.simulated()}));
+    print_json(lease::to_json({here, fleets, machine.simulated()}));
     return kFine;
   }
-  if (situation.leases.empty() && fleets.leases.empty()) fmt::print("nothing is leased\n");
-  print_situation(situation, "");
+  if (here.leases.empty() && fleets.leases.empty()) fmt::print("nothing is leased\n");
+  print_situation(here, "");
   print_situation(fleets, "[simulated] ");
   return kFine;
 }
 
 /// Holds the GPUs until a signal comes.
 int hold(machine::Reservation& acquired) {
-  constexpr std::chrono::seconds kBetweenLooks(10);
   const StopOnSignals signals;
   fmt::print("{}\n", placement::cuda_visible_devices(acquired.decision()));
   std::fflush(stdout);
   say("gpuwarden: held until interrupted (Ctrl-C)\n");
-  while (system_clock().sleep_for(kBetweenLooks, signals.token())) {
-    for (const std::string& warning : acquired.repair()) warn(warning);
-  }
+  acquired.keep(system_clock(), signals.token(), [](const std::string& text) { warn(text); });
   return kFine;
-}
-
-/// The shell becomes this process: the locks go along, and it is the user's own from here on.
-int become_shell(const machine::Reservation& acquired, const Machine& machine, Environment environment,
-                 const std::vector<std::string>& argv) {
-  const Environment simulated = machine.simulated_environment(environment);
-  environment["CUDA_VISIBLE_DEVICES"] = placement::cuda_visible_devices(acquired.decision());
-  environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  for (const auto& [name, value] : simulated) environment[name] = value;
-  return refuse_program(launch::become_program(argv, environment));
 }
 
 Result<int> run_lease(Context& context) {
@@ -102,20 +86,21 @@ Result<int> run_lease(Context& context) {
   GPUWARDEN_TRY(const auto selection, read_selection(context));
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   std::vector<std::string> argv = context.args.rest;
-  const auto shell = context.environment.find("SHELL");
-  if (argv.empty()) argv = {shell == context.environment.end() ? "/bin/sh" : shell->second};
+  if (argv.empty()) argv = {shell_of(context.environment)};
   if (context.args.has("list")) return list_leases(context, machine);
   if (!context.args.has("hold")) {
     if (const auto found = launch::check_program(argv[0], context.environment); !found)
       return refuse_program(found.error());
   }
-  GPUWARDEN_TRY(auto acquired, acquire(machine, selection, true, {launch::make_run_id(), join(argv, " ")}));
-  show_warnings(context, machine, acquired);
+  GPUWARDEN_TRY(auto acquired, machine::reserve_heeding_signals(machine, reservation_of(selection),
+                                                                {launch::make_run_id(), join(argv, " ")}));
+  show_warnings(acquired, machine);
   show_model_fit(acquired.decision());
   if (context.args.has("hold")) return hold(acquired);
   say("gpuwarden: {}leased {} for {}; leave it to give them back\n", machine.simulated() ? "[simulated] " : "",
       placement::cuda_visible_devices(acquired.decision()), argv[0]);
-  return become_shell(acquired, machine, context.environment, argv);
+  // The shell becomes this process: the locks go along, and it is the user's own from here on.
+  return refuse_program(launch::become_program(argv, machine::environment_of(acquired, machine, context.environment)));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "gpuwarden/facts/csv.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/facts/use.hpp"
+#include "gpuwarden/jobs/on_hosts.hpp"
 #include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/names.hpp"
@@ -187,7 +188,7 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
 
 Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
-  if (names_hosts(context.args)) return list_hosts(context, style);
+  if (jobs::names_hosts(context.args)) return list_hosts(context, style);
   GPUWARDEN_CHECK(check_without_hosts(context.args));
   if (context.args.text("fields") == "help") return show_fields();
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));

@@ -7,24 +7,19 @@
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
-#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json_text.hpp"
-#include "gpuwarden/healing/run.hpp"
-#include "gpuwarden/launch/record_job.hpp"
+#include "gpuwarden/jobs/job.hpp"
+#include "gpuwarden/jobs/on_hosts.hpp"
 #include "gpuwarden/launch/report.hpp"
-#include "gpuwarden/launch/run.hpp"
-#include "gpuwarden/launch/status_file.hpp"
 #include "gpuwarden/redact/redact.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "leftovers.hpp"
 #include "machine.hpp"
 #include "plan/workload_options.hpp"
 #include "recording.hpp"
-#include "run/lasting.hpp"
 #include "run/other_launchers.hpp"
 #include "run/report_text.hpp"
-#include "run/request.hpp"
 #include "shared_options.hpp"
 #include "slurm/job_options.hpp"
 #include "slurm/run_job.hpp"
@@ -91,28 +86,7 @@ constexpr auto kRunOptions = std::to_array<Option>({
     {"-q,--quiet", OptionKind::flag, "", "say nothing but errors"},
 });
 
-using launch::JobSpec;
-using launch::RunPlan;
-
-/// Without a GPU the job runs on the CPU where that is allowed: the driver absent, or no GPU in the machine.
-bool falls_back(const Context& context, const Error& error) {
-  return context.args.has("cpu-fallback") &&
-         (error.code == ErrorCode::unavailable || error.code == ErrorCode::unsatisfied ||
-          error.code == ErrorCode::timed_out || error.code == ErrorCode::permission_denied);
-}
-
-Result<machine::Reservation> acquire_or_fall_back(const Context& context, const Machine& machine,
-                                                  const Selection& selection, const std::string& run_id,
-                                                  placement::Decision& refused) {
-  if (selection.request.force_cpu) return machine::Reservation::of_cpu();
-  auto acquired = acquire(machine, selection, true, {run_id, join(context.args.rest, " ")}, &refused);
-  if (acquired || !falls_back(context, acquired.error())) return acquired;
-  warn(fmt::format("{}: running on the CPU", acquired.error().message));
-  return machine::Reservation::of_cpu();
-}
-
-void announce(const Context& context, const machine::Reservation& acquired, const JobSpec& spec) {
-  if (context.args.has("quiet")) return;
+void announce(const machine::Reservation& acquired, const launch::JobSpec& spec) {
   show_model_fit(acquired.decision());
   std::string gpus;
   for (const auto& device : acquired.decision().selected) {
@@ -125,107 +99,65 @@ void announce(const Context& context, const machine::Reservation& acquired, cons
       spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
 }
 
-/// Where it is kept why a job failed: with its logs, unless another place was named.
-std::optional<std::string> post_mortem_file(const Context& context, const RunPlan& plan) {
-  if (auto file = context.args.text("post-mortem")) return file;
-  if (!plan.job.log_directory || plan.job.node_rank != 0) return std::nullopt;
-  return (*plan.job.log_directory / "post-mortem.json").string();
+/// What is said while the job runs.
+void tell_how_it_goes(const Context& context, const Style& style, healing::Options& options) {
+  const bool quiet = context.args.has("quiet");
+  const bool reports = !quiet && !context.args.has("no-report");
+  options.run.warning = [](const std::string& text) { warn(text); };
+  options.starting = [&context, quiet](launch::JobSpec& job, const machine::Reservation& held) {
+    job.record_directory = lease_directory(context);
+    if (!quiet) announce(held, job);
+  };
+  options.failed = [reports, style, once = options.policy.max_restarts == 0](const healing::Attempt& attempt) {
+    if (reports) say("{}", attempt_text(attempt, once && !attempt.restarts, style));
+  };
+  options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
+  options.regrouped = [quiet](const std::string& why) {
+    if (!quiet) say("\ngpuwarden: {}\n", why);
+  };
 }
 
-int keep_reports(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
+/// Where it is kept why a job failed: with its logs, unless another place was named.
+std::optional<std::string> post_mortem_file(const Context& context, const launch::JobSpec& job) {
+  if (auto file = context.args.text("post-mortem")) return file;
+  if (!job.log_directory || job.node_rank != 0) return std::nullopt;
+  return (*job.log_directory / "post-mortem.json").string();
+}
+
+int finish(const Context& context, const launch::JobSpec& job, const healing::Healed& healed) {
   const int code = healed.report.end.exit_code;
+  for (const std::string& warning : launch::gpu_warnings(healed.report)) warn(warning);
+  if (!context.args.has("no-report") && !context.args.has("quiet")) say("{}", run_report_text(healed.report));
   const auto text = [&] {
     return facts::json_text(healing::to_json(healed, redact::secret_values(context.environment)));
   };
   std::vector<ReportFile> files;
   if (const auto file = context.args.text("report")) files.push_back({*file, text()});
-  if (const auto file = code == kFine ? std::nullopt : post_mortem_file(context, plan))
-    files.push_back({*file, text()});
+  if (const auto file = code == kFine ? std::nullopt : post_mortem_file(context, job)) files.push_back({*file, text()});
   return write_reports(files, code);
 }
 
-int finish(const Context& context, const RunPlan& plan, const healing::Healed& healed) {
-  for (const std::string& warning : launch::gpu_warnings(healed.report)) warn(warning);
-  if (!context.args.has("no-report") && !context.args.has("quiet")) say("{}", run_report_text(healed.report));
-  return keep_reports(context, plan, healed);
-}
-
-/// Of --record; nullptr without it.
-Result<std::unique_ptr<recording::Recorder>> open_recorder(const Context& context, const machine::Reservation& acquired,
-                                                           const JobSpec& job, std::chrono::milliseconds period) {
-  const auto file = context.args.text("record");
-  if (!file || acquired.decision().cpu) return nullptr;
-  GPUWARDEN_TRY(auto options, launch::recorder_options(acquired, job, period));
-  options.file = *file;
-  options.if_it_exists = "name another file with --record, or remove this one where nobody needs it";
-  return recording::Recorder::open(std::move(options), system_clock());
-}
-
-/// What is to be run, and for which GPUs it asks.
-struct Job {
-  const Selection& selection;
-  const RunPlan& plan;
-  healing::Options options;
-};
-
-std::vector<launch::StatusGpu> gpus_of(const machine::Reservation& held) {
-  std::vector<launch::StatusGpu> gpus;
-  for (const auto& device : held.decision().selected) gpus.push_back({device.uuid, device.index});
-  return gpus;
-}
-
 /// The job, as often as it takes, on GPUs that are held.
-int run_acquired(const Context& context, const Machine& machine, machine::Reservation gpus, Job job_asked) {
-  auto& [selection, plan, options] = job_asked;
-  const auto recorder = open_recorder(context, gpus, plan.job, options.run.sample_period);
+int run_held(const Context& context, const Machine& machine, machine::Reservation gpus, jobs::Job job) {
+  const auto recorder = jobs::open_recorder(job, gpus, system_clock());
   if (!recorder) return complain(recorder.error());
-  if (*recorder) options.run.hear = recording_into(**recorder);
-  const auto style = style_of(context);
-  if (!style) return complain(style.error());
-  launch::StatusFile status(context.args.text("status").value_or(""));
-  if (context.args.has("status")) options.run.glance = [&](const telemetry::Reading& reading) { status.hear(reading); };
-  options.starting = [&](JobSpec& job, const machine::Reservation& held) {
-    status.hold(gpus_of(held));
-    job.takes_signals = true;
-    job.record_directory = lease_directory(context);
-    announce(context, held, job);
-  };
-  options.failed = [&](const healing::Attempt& attempt) {
-    if (!context.args.has("quiet") && !context.args.has("no-report"))
-      say("{}", attempt_text(attempt, options.policy.max_restarts == 0 && !attempt.restarts, *style));
-  };
-  options.gave_up = [](const healing::Attempt& attempt) { say("{}", no_restart_text(attempt)); };
-  bool ended_in_pause = false;
-  options.attend = [&](const std::function<void(const std::stop_token&)>& wait) {
-    const StopOnSignals signals;
-    wait(signals.token());
-    ended_in_pause = ended_in_pause || signals.token().stop_requested();
-  };
-  options.pause = [&](std::chrono::milliseconds pause) {
-    const StopOnSignals signals;
-    ended_in_pause = !system_clock().sleep_for(pause, signals.token());
-    return !ended_in_pause;
-  };
-  options.regrouped = [&](const std::string& why) {
-    if (!context.args.has("quiet")) say("\ngpuwarden: {}\n", why);
-  };
-  if (const auto lasting = make_lasting(context, machine, selection, plan, options); !lasting)
-    return complain(lasting.error());
-  auto healed = healing::run(plan, machine, std::move(gpus), options, system_clock());
-  // The signal is the job's end, as it is while the ranks run.
-  if (healed && ended_in_pause) {
-    healed->report.end.interrupted_by = StopOnSignals::last_signal();
-    healed->report.end.exit_code = 128 + StopOnSignals::last_signal();
-  }
-  if (status.problem()) warn(fmt::format("--status: {}", status.problem()->message));
+  if (*recorder) job.options.run.hear = recording_into(**recorder);
+  const auto healed = jobs::run(job, machine, std::move(gpus), system_clock());
   if (*recorder) {
     (*recorder)->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
     say_losses((*recorder)->progress());
   }
-  if (healed) return finish(context, plan, *healed);
+  if (healed) return finish(context, job.plan.job, *healed);
   // Nothing was started yet: the other nodes were waited for.
   if (healed.error().code == ErrorCode::interrupted) return complain(healed.error());
   return refuse_program(healed.error());
+}
+
+int complain_of_gpus(const Args& args, const Selection& selection, const Error& error) {
+  Error told = refusal_of(args, selection, error);
+  if (told.code == ErrorCode::unavailable)
+    told.hint += (told.hint.empty() ? "" : "; ") + std::string("--cpu-fallback runs the job on the CPU instead");
+  return complain(told);
 }
 
 /// What means nothing together: told, not left out in silence.
@@ -235,7 +167,7 @@ Result<void> check_what_is_asked(const Args& args) {
   if (args.has("slurm") && args.has("gpus"))
     return fail(ErrorCode::invalid_argument, "--slurm and --gpus mean nothing together",
                 "--nodes N --gpus-per-node M says how many each node has");
-  if (args.has("gpus") && !args.has("slurm") && !names_hosts(args))
+  if (args.has("gpus") && !args.has("slurm") && !jobs::names_hosts(args))
     return fail(ErrorCode::invalid_argument, "--gpus requires --hosts",
                 fmt::format("write -n {} for GPUs of this machine; --hosts a,b for those of several",
                             printable(args.text("gpus").value_or("N"))));
@@ -247,40 +179,31 @@ Result<int> run_as_asked(Context& context) {
   GPUWARDEN_CHECK(fall_back_to_torchrun_environment(context));
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
   GPUWARDEN_CHECK(refuse_deepspeeds_count(context));
-  if (names_hosts(context.args)) return run_on_hosts(context);
+  if (jobs::names_hosts(context.args)) return run_on_hosts(context);
   GPUWARDEN_CHECK(check_without_hosts(context.args, kRunHostsOptions));
   if (context.args.has("slurm")) return run_on_slurm(context);
   if (const auto run_id = context.args.text("end-leftovers")) return end_leftovers(context, *run_id);
-  GPUWARDEN_TRY(auto selection, read_selection(context));
-  healing::Options options;
-  GPUWARDEN_TRY(options.run, read_run_options(context.args));
-  GPUWARDEN_TRY(options.policy, read_policy(context.args));
-  GPUWARDEN_CHECK(check_lasting(context, selection));
-  GPUWARDEN_TRY(const auto plan, read_plan(context, selection));
-  if (const auto found = launch::check_program(plan.job.argv[0], context.environment); !found)
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  GPUWARDEN_TRY(const auto selection, read_selection(context));
+  GPUWARDEN_TRY(jobs::Job job, read_job(context, selection));
+  if (const auto found = launch::check_program(job.plan.job.argv[0], context.environment); !found)
     return refuse_program(found.error());
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
-  options.run.rules = knowledge.rules();
-  options.run.warning = [](const std::string& text) { warn(text); };
+  job.options.run.rules = knowledge.rules();
   show_leftovers(context);
   GPUWARDEN_TRY(const auto machine, open_machine(context));
-  launch::complete(plan, selection.request);
+  tell_how_it_goes(context, style, job.options);
   placement::Decision refused;
-  auto acquired = acquire_or_fall_back(context, machine, selection, plan.job.run_id, refused);
-  if (!acquired) {
-    Error told = refusal_of(context.args, selection, acquired.error());
-    if (told.code == ErrorCode::unavailable)
-      told.hint += (told.hint.empty() ? "" : "; ") + std::string("--cpu-fallback runs the job on the CPU instead");
-    const int code = complain(told);
+  auto gpus = jobs::hold_gpus(job, machine, &refused);
+  if (!gpus) {
+    const int code = complain_of_gpus(context.args, selection, gpus.error());
+    const auto report = launch::refusal_to_json(refused, gpus.error(), machine.simulated(), code);
     // Whoever started it on another machine reads there why it got no GPUs.
-    if (const auto file = context.args.text("report")) {
-      const auto report = launch::refusal_to_json(refused, acquired.error(), machine.simulated(), code);
-      write_reports({{*file, facts::json_text(report)}}, code);
-    }
-    return code;
+    const auto file = context.args.text("report");
+    return file ? write_reports({{*file, facts::json_text(report)}}, code) : code;
   }
-  show_warnings(context, machine, *acquired);
-  return run_acquired(context, machine, std::move(*acquired), {selection, plan, std::move(options)});
+  show_warnings(*gpus, machine);
+  return run_held(context, machine, std::move(*gpus), std::move(job));
 }
 
 Result<int> run_run(Context& context) {

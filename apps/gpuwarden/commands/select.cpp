@@ -55,12 +55,13 @@ Result<machine::Reservation> choose(Context& context, Selection& selection) {
   const machine::Holder holder{.run_id = "", .command = "gpuwarden select"};
   if (interactive) {
     selection.request.all = true;
-    GPUWARDEN_TRY(const machine::Reservation shown, acquire(machine, selection, false, holder));
+    GPUWARDEN_TRY(const machine::Reservation shown,
+                  machine::reserve_heeding_signals(machine, reservation_of(selection, false), holder));
     GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
-  return acquire(machine, selection, false, holder);
+  return machine::reserve_heeding_signals(machine, reservation_of(selection, false), holder);
 }
 
 Result<int> run_select(Context& context) {

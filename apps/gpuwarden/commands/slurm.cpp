@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
+#include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/launch/foreground.hpp"
@@ -37,7 +38,7 @@ Result<int> show_nodes(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
-  GPUWARDEN_TRY(const std::string partition, known_partition(context.args, site));
+  GPUWARDEN_TRY(const std::string partition, jobs::known_partition(context.args.text("partition").value_or(""), site));
   if (context.args.has("json"))
     print_json(slurm::to_json(site, partition));
   else
@@ -93,13 +94,12 @@ std::vector<std::string> behind_action(const Args& args) { return {args.rest.beg
 
 /// An interactive session on nodes of one's own.
 Result<int> open_shell(Context& context) {
-  GPUWARDEN_TRY(const slurm::Request request, read_slurm_request(context.args));
+  GPUWARDEN_TRY(const slurm::Request request, jobs::slurm_request_from(context.args, context.args.rest));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
   GPUWARDEN_TRY(const slurm::Placed placed, slurm::place(request, site));
   auto command = behind_action(context.args);
-  const auto shell = context.environment.find("SHELL");
-  if (command.empty()) command = {shell == context.environment.end() ? "/bin/sh" : shell->second, "-i"};
+  if (command.empty()) command = {shell_of(context.environment), "-i"};
   const auto words = slurm::srun_command(placed.job, ::isatty(STDIN_FILENO) != 0, command);
   if (context.args.has("json")) {
     print_json({{"command", words}, {"decisions", placed.decisions}});
@@ -114,9 +114,7 @@ Result<int> show_script(Context& context) {
   script.args.rest = behind_action(context.args);
   if (!context.args.has("json")) return print_slurm_script(script);
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_CHECK(fall_back_to_config_for_slurm(script));
-  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
-  GPUWARDEN_TRY(const SlurmJob job, read_slurm_job(script, site));
+  GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(script, *programs));
   GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));
   print_json({{"script", text}, {"decisions", job.decisions}});
   return kFine;

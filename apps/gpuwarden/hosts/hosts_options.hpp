@@ -5,8 +5,6 @@
 #include <array>
 
 #include "command.hpp"
-#include "gpuwarden/hosts/host.hpp"
-#include "gpuwarden/hosts/ssh.hpp"
 
 namespace gpuwarden::cli {
 
@@ -19,12 +17,6 @@ inline constexpr auto kHostsOptions = std::to_array<Option>({
 });
 inline constexpr OptionGroup kHostsGroup{kHostsOptions, "on other hosts"};
 
-/// Whether hosts are named.
-bool names_hosts(const Args& args);
-/// Those of --hosts, else of --hostfile. Fails with invalid_argument for both at once, and where they mean nothing.
-Result<std::vector<hosts::Host>> read_hosts(const Args& args);
-/// --ssh and --remote-program. Fails with not_found where there is no such program here.
-Result<hosts::SshOptions> read_ssh(const Context& context);
 /// Fails where one of the options was given, which mean nothing without --hosts; with --slurm --remote-program does.
 Result<void> check_without_hosts(const Args& args, std::span<const Option> options = kHostsOptions);
 

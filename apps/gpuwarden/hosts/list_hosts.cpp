@@ -10,6 +10,7 @@
 #include "gpuwarden/cluster/json.hpp"
 #include "gpuwarden/cluster/trouble.hpp"
 #include "gpuwarden/hosts/look.hpp"
+#include "gpuwarden/jobs/on_hosts.hpp"
 #include "options.hpp"
 #include "render/gpu_table.hpp"
 #include "render/print_json.hpp"
@@ -36,8 +37,8 @@ Result<void> check_list_of_hosts(const Args& args) {
 Result<int> list_hosts(const Context& context, const Style& style) {
   GPUWARDEN_CHECK(check_list_of_hosts(context.args));
   hosts::LookRequest request;
-  GPUWARDEN_TRY(request.hosts, read_hosts(context.args));
-  GPUWARDEN_TRY(request.ssh, read_ssh(context));
+  GPUWARDEN_TRY(request.hosts, jobs::hosts_from(context.args));
+  GPUWARDEN_TRY(request.ssh, jobs::ssh_from(context.args, context.environment));
   GPUWARDEN_TRY(const auto timeout, duration_option(context.args, "timeout"));
   if (timeout) request.patience += *timeout;
   request.version = GPUWARDEN_VERSION;

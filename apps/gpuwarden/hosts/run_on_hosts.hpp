@@ -28,11 +28,6 @@ inline constexpr auto kRunHostsOptions = [] {
 }();
 inline constexpr OptionGroup kRunHostsGroup{kRunHostsOptions, "on other hosts"};
 
-/// What the launcher heeds for all hosts, by the options' keys; they are not sent there.
-inline constexpr auto kLaunchersOptions = std::to_array<std::string_view>(
-    {"log-dir", "redirects", "tee", "report", "post-mortem", "no-report", "max-restarts", "heal", "restart-delay",
-     "restart-arg", "master-addr", "master-port", "nnodes", "rdzv-backend", "time-limit", "signal"});
-
 /// The job on all of the hosts; its exit code.
 Result<int> run_on_hosts(Context& context);
 

@@ -6,21 +6,18 @@
 #include <algorithm>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/jobs/on_hosts.hpp"
+#include "gpuwarden/jobs/run_values.hpp"
 #include "gpuwarden/launch/torchrun_words.hpp"
-#include "hosts/hosts_options.hpp"
 
 namespace gpuwarden::cli {
+
 Result<void> fall_back_to_torchrun_environment(Context& context) {
   Args& args = context.args;
-  if (names_hosts(args) || args.has("slurm") || args.has("end-leftovers")) return {};
-  const bool placed =
-      args.has("standalone") || args.has("rdzv-endpoint") || args.has("master-addr") || args.has("master-port");
-  // As in torchrun: an endpoint goes before the address, and --standalone before both.
-  bool no_place = placed;
+  if (jobs::names_hosts(args) || args.has("slurm") || args.has("end-leftovers")) return {};
+  GPUWARDEN_TRY(auto defaults, launch::torchrun_defaults(context.environment));
   Args said;
-  GPUWARDEN_TRY(const auto defaults, launch::torchrun_defaults(context.environment));
-  for (const launch::TorchrunDefault& one : defaults) {
-    if (one.place && no_place) continue;
+  for (const launch::TorchrunDefault& one : launch::which_count(std::move(defaults), args)) {
     auto parsed = parse_arguments(*context.command, {one.word()});
     if (!parsed) {
       Error error = parsed.error();
@@ -30,30 +27,15 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
     if (!args.has("quiet")) {
       for (const std::string& sentence : taken_sentences(parsed->taken)) warn(sentence);
     }
-    no_place = no_place || one.option == "rdzv-endpoint";
     said.fall_back_to(*parsed);
-  }
-  if (placed || args.has("nnodes") || args.has("node-rank")) said.forget("standalone");
-  if (said.has("standalone")) {
-    for (const char* key : {"rdzv-endpoint", "master-addr", "master-port", "node-rank"}) said.forget(key);
-  }
-  if (args.has("standalone")) {
-    for (const char* key : {"node-rank", "nnodes"}) said.forget(key);
   }
   args.fall_back_to(said);
   return {};
 }
 
-Result<std::optional<std::uint32_t>> several_ranks(const Args& args) {
-  const std::string text = args.text("nproc-per-node").value_or("");
-  if (text.empty() || text == "gpu" || text == "auto" || text == "cpu" || text.contains(':')) return std::nullopt;
-  GPUWARDEN_TRY(const auto ranks, count_option(args, "nproc-per-node", 4096));
-  return *ranks > 1 ? ranks : std::nullopt;
-}
-
 Error refusal_of(const Args& args, const Selection& selection, Error error) {
   const bool too_few = error.code == ErrorCode::unsatisfied || error.code == ErrorCode::unavailable;
-  const auto ranks = several_ranks(args);
+  const auto ranks = jobs::several_ranks(args);
   const bool said = args.has("num-gpus") || args.has("gpu-ids") || args.has("all") || selection.request.work ||
                     placement::request_from(selection.config).count;
   if (!too_few || said || !ranks || !*ranks || selection.request.count != *ranks) return error;
@@ -65,7 +47,7 @@ Error refusal_of(const Args& args, const Selection& selection, Error error) {
 
 Error naming_torchruns_variable(const Context& context, Error error) {
   const auto typed = parse_arguments(*context.command, context.typed);
-  if (!typed || names_hosts(*typed) || typed->has("slurm")) return error;
+  if (!typed || jobs::names_hosts(*typed) || typed->has("slurm")) return error;
   const auto defaults = launch::torchrun_defaults(context.environment);
   if (!defaults) return error;
   for (const launch::TorchrunDefault& one : *defaults) {

@@ -4,10 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "command.hpp"
 #include "options.hpp"
 
@@ -102,10 +98,6 @@ inline constexpr auto kOtherLaunchers = std::to_array<Elsewhere>({
 /// Slurm are named, which are no jobs of torchrun's; of the nodes' meeting place not where another one was given. Fails
 /// as the parser does, naming the variable.
 Result<void> fall_back_to_torchrun_environment(Context& context);
-
-/// N of --nproc-per-node N, above 1; empty where it is not given, or is no number of torchrun's ("gpu", "cpu", "2:4").
-/// Fails with invalid_argument.
-Result<std::optional<std::uint32_t>> several_ranks(const Args& args);
 
 /// What is said where the GPUs of `selection` cannot be had: where --nproc-per-node alone counts them, that ranks can
 /// share one as well.

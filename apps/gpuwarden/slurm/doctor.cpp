@@ -9,7 +9,6 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/doctor/survey.hpp"
-#include "gpuwarden/slurm/survey.hpp"
 #include "machine.hpp"
 #include "render/columns.hpp"
 #include "render/print_json.hpp"
@@ -21,13 +20,6 @@ namespace {
 using doctor::Examination;
 using doctor::NamedMachine;
 using doctor::Outlier;
-
-doctor::Survey judge(std::vector<slurm::NodeAnswer> nodes, const knowledge::Knowledge& knowledge) {
-  std::vector<doctor::MachineAnswer> answers;
-  for (slurm::NodeAnswer& one : nodes)
-    answers.push_back({std::move(one.node), std::move(one.output), std::move(one.problem)});
-  return doctor::survey(std::move(answers), knowledge);
-}
 
 std::string node_line(const NamedMachine& node, const Examination& examination) {
   const auto worth_telling = [](const doctor::Finding& one) { return one.severity >= doctor::Severity::warning; };
@@ -64,10 +56,10 @@ Result<int> examine_partition(const Context& context) {
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
-  GPUWARDEN_TRY(const std::string partition, known_partition(context.args, site));
+  GPUWARDEN_TRY(const std::string partition, jobs::known_partition(context.args.text("partition").value_or(""), site));
   std::vector<std::string> command{node_program(context.args), "snapshot"};
   if (const auto fleet = context.args.text("simulate")) command.push_back("--simulate=" + *fleet);
-  const auto report = judge(slurm::survey(*programs, slurm::plan_survey(site, partition, command)), knowledge);
+  const auto report = jobs::examine_nodes(*programs, site, partition, command, knowledge);
   if (context.args.has("json"))
     print_json(doctor::to_json(report));
   else

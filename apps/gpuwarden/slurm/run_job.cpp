@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
-#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json_text.hpp"
+#include "gpuwarden/jobs/run_values.hpp"
 #include "render/slurm_text.hpp"
 #include "run/report_text.hpp"
 #include "slurm/job_options.hpp"
@@ -85,13 +85,6 @@ int tell_end(const Context& context, const slurm::Outcome& outcome) {
   return file ? write_reports({{*file, facts::json_text(slurm::to_json(outcome))}}, code) : code;
 }
 
-Result<SlurmJob> read_job(Context& context, slurm::Programs& programs) {
-  GPUWARDEN_CHECK(fall_back_to_config_for_slurm(context));
-  GPUWARDEN_CHECK(check_for_slurm(context.args));
-  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(programs));
-  return read_slurm_job(context, site);
-}
-
 }  // namespace
 
 Result<void> check_slurm_options(const Args& args) {
@@ -109,7 +102,7 @@ Result<void> check_slurm_options(const Args& args) {
 
 Result<int> print_slurm_script(Context& context) {
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_TRY(const SlurmJob asked, read_job(context, *programs));
+  GPUWARDEN_TRY(const jobs::SlurmJob asked, read_slurm_job(context, *programs));
   GPUWARDEN_TRY(const std::string script, slurm::sbatch_script(asked.job));
   fmt::print("{}", script);
   for (const std::string& decision : asked.decisions) say("gpuwarden: {}\n", decision);
@@ -119,10 +112,8 @@ Result<int> print_slurm_script(Context& context) {
 Result<int> run_on_slurm(Context& context) {
   if (context.args.has("dry-run")) return print_slurm_script(context);
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_TRY(const SlurmJob asked, read_job(context, *programs));
-  const auto report = context.args.text("report");
-  if (report && !can_write_output(*report))
-    return fail(ErrorCode::invalid_argument, fmt::format("--report: cannot write {}", printable(*report)));
+  GPUWARDEN_TRY(const jobs::SlurmJob asked, read_slurm_job(context, *programs));
+  GPUWARDEN_CHECK(jobs::check_outputs(context.args));
   const bool quiet = context.args.has("quiet");
   if (!quiet) {
     for (const std::string& decision : asked.decisions) say("gpuwarden: {}\n", decision);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/base/subprocess.hpp"
+
 namespace gpuwarden {
 
 /// The text as one word of a POSIX shell: in single quotes where any of its characters means something to the shell,
@@ -17,5 +19,7 @@ std::string shell_quoted(std::string_view text);
 /// The words of a line as a POSIX shell splits it: quotes and backslashes, a backslash at a line's end. Nothing is
 /// expanded, and operators are plain text. Empty where a quote is not closed.
 std::optional<std::vector<std::string>> split_shell_words(std::string_view line);
+/// The user's own shell: SHELL, else /bin/sh.
+std::string shell_of(const Environment& environment);
 
 }  // namespace gpuwarden

@@ -12,6 +12,12 @@
 
 namespace gpuwarden::capture {
 
+/// What a file holds; unpacked where it was an archive.
+struct NamedText {
+  std::string name;
+  std::string text;
+};
+
 enum class Kind {
   gpuwarden_json,  ///< gpuwarden snapshot
   smi_xml,         ///< nvidia-smi -q -x

@@ -20,6 +20,7 @@ struct Leftover {
   std::vector<Pid> processes;
   /// They are in a control group that was made for the run: nothing else can be among them.
   bool grouped = false;
+  bool ended = false;  ///< by end_own_leftovers()
 };
 
 /// The runs that are noted down in `folder` (JobSpec::record_directory), whose supervisors are all gone (nobody holds
@@ -27,6 +28,9 @@ struct Leftover {
 /// owner that carry its id or have inherited its leases (those that are not shared; `folder` is the leases' as well).
 /// Records of runs of which nothing is left are removed, where the caller may.
 std::vector<Leftover> find_leftovers(const std::filesystem::path& folder);
+
+/// find_leftovers(), of which what is in a control group of a run of the caller's own is ended at once.
+std::vector<Leftover> end_own_leftovers(const std::filesystem::path& folder, Clock& clock);
 
 /// Ends what is left of a run: SIGTERM, then SIGKILL. Gives the processes that were ended; fails with not_found where
 /// nothing is left of such a run, with invalid_argument where it still runs, which names its launcher, with

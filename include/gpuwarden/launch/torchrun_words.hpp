@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 
@@ -28,6 +29,10 @@ struct TorchrunDefault {
 /// Those that say something, the endpoint before address and port. Fails with invalid_argument for a flag that is no
 /// whole number (0: not set).
 Result<std::vector<TorchrunDefault>> torchrun_defaults(const Environment& environment);
+
+/// Those of them that count behind what was given by the same names: as in torchrun an endpoint goes before address and
+/// port, and "standalone" before all three and before the nodes.
+std::vector<TorchrunDefault> which_count(std::vector<TorchrunDefault> defaults, const NamedValues& given);
 
 /// Where nodes meet.
 struct Endpoint {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,14 @@ void take_platform(knowledge::Platform platform, facts::Snapshot& machine);
 
 /// Reads a text of any kind; `name` is the file's, for origin and messages.
 Recognised recognise(std::string_view text, const std::string& name);
+
+/// All that several texts tell of one machine; a text may be a log alone. Capture::warnings tells what did not fit
+/// together. Fails as reading a text's facts did where it tells nothing else either.
+struct RecognisedTexts {
+  capture::Capture facts;
+  std::vector<doctor::ToldFinding> told;
+};
+Result<RecognisedTexts> recognise_all(std::span<const capture::NamedText> texts);
 
 /// For a command that needs facts, where `text` has none: that it is a log of a failure, and which command reads it;
 /// the error of reading its facts where it is no such log either.

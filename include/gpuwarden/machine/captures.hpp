@@ -10,11 +10,8 @@
 
 namespace gpuwarden::machine {
 
-/// What a file holds, unpacked where it was a bundle.
-struct NamedText {
-  std::string name;
-  std::string text;
-};
+using capture::NamedText;
+
 /// The files' texts. "-" is standard input, a pipe is read until its writer ends.
 Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files);
 /// What they tell of one machine, joined. Fails with corrupt where one tells of none.

@@ -92,6 +92,8 @@ class Reservation {
   void join(Reservation other);
   /// As lease::HeldLeases::repair().
   std::vector<std::string> repair() { return leases_.repair(); }
+  /// Holds them until `stop`, and repairs their locks every ten seconds; `warning` hears what repair() says.
+  void keep(Clock& clock, const std::stop_token& stop, const std::function<void(const std::string&)>& warning);
 
  private:
   friend class Acquisition;

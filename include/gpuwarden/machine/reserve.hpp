@@ -7,6 +7,7 @@
 
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/machine/machine.hpp"
@@ -24,5 +25,24 @@ struct Holder {
 /// of a capture it only asks. An error's hint says what would help. Fails as make() and Machine::open_leases() do.
 Result<Reservation> reserve(const Machine& machine, ReservationRequest request, const Holder& holder, Clock& clock,
                             const std::stop_token& stop = {});
+
+/// The same for a program that waits for nothing else: SIGINT, SIGTERM and SIGHUP end it (StopOnSignals).
+Result<Reservation> reserve_heeding_signals(const Machine& machine, ReservationRequest request, const Holder& holder);
+
+/// What is to be told of it: warnings of the decision, and of what the leases do not guarantee; of this machine's own
+/// GPUs also where containers that share them do not share the lease directory, unless that was named.
+std::vector<std::string> warnings_of(const Reservation& reservation, const Machine& machine);
+
+/// `environment` for a program that is to use these GPUs alone: CUDA_VISIBLE_DEVICES in CUDA's order by bus, and what
+/// finds a simulated fleet.
+Environment environment_of(const Reservation& reservation, const Machine& machine, Environment environment);
+
+/// Who holds what on a machine and who waits, and the same of simulated fleets that share its lease directory.
+struct Holdings {
+  lease::Situation here;
+  lease::Situation fleets;
+};
+/// Fails as Machine::open_leases().
+Result<Holdings> holdings_of(const Machine& machine, const std::stop_token& stop = {});
 
 }  // namespace gpuwarden::machine
