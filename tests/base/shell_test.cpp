@@ -42,5 +42,11 @@ TEST(SplitShellWords, QuotedWordsComeBackAsTheyWere) {
     EXPECT_EQ(split_shell_words("x " + shell_word(text) + " y"), (ShellLine{"x", text, "y"})) << text;
 }
 
+TEST(WordsAsAShellLine, AreReadBackAsTheSameWords) {
+  const std::vector<std::string> words{"echo", "it's", "", "$HOME"};
+  EXPECT_EQ(shell_line(words), "echo 'it'\\''s' '' '$HOME'");
+  EXPECT_EQ(split_shell_words(shell_line(words)), words);
+}
+
 }  // namespace
 }  // namespace gpuwarden

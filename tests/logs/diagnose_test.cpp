@@ -150,5 +150,27 @@ TEST_F(LogFolder, ACauseTakesTheCommandsThatTheDoctorHasWorkedOutForTheMachineIn
   EXPECT_THAT(report.environment, IsEmpty());
 }
 
+TEST_F(LogFolder, AFailureIsShownByACauseOrByWhatFollowsFromOne) {
+  EXPECT_TRUE(shows_failure(diagnose({write("run.log", kMismatch)})));
+  EXPECT_FALSE(shows_failure(diagnose({write("fine.log", "all is well\n")})));
+  Report report;
+  report.diagnosis.only_consequences = true;
+  EXPECT_TRUE(shows_failure(report));
+}
+
+TEST_F(LogFolder, ADiagnosisThatWasKeptHasItsCausesAsAnswers) {
+  const Report kept = report_of(diagnose({write("run.log", kMismatch)}).diagnosis);
+  ASSERT_THAT(kept.answers, SizeIs(kept.diagnosis.causes.size()));
+  EXPECT_TRUE(kept.answers[0].is_cause);
+  EXPECT_EQ(kept.answers[0].index, 0U);
+}
+
+TEST(Confidences, AreFromNoneToOne) {
+  EXPECT_EQ(*parse_confidence("0"), 0.0);
+  EXPECT_EQ(*parse_confidence("0.5"), 0.5);
+  for (const char* text : {"1.01", "-0.1", "half", ""})
+    EXPECT_EQ(parse_confidence(text).error().message, std::string("'") + text + "' is not a confidence");
+}
+
 }  // namespace
 }  // namespace gpuwarden::logs

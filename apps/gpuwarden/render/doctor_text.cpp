@@ -29,12 +29,11 @@ Tone tone_of(Status status) {
 
 std::string counts_of(const doctor::Examination& examination) {
   std::vector<std::string> parts;
-  for (const auto& [severity, one, many] :
-       {std::tuple(Severity::critical, "critical fault", "critical faults"),
-        std::tuple(Severity::error, "error", "errors"), std::tuple(Severity::warning, "warning", "warnings"),
-        std::tuple(Severity::info, "note", "notes")}) {
+  for (const auto& [severity, name] :
+       {std::pair(Severity::critical, "critical fault"), std::pair(Severity::error, "error"),
+        std::pair(Severity::warning, "warning"), std::pair(Severity::info, "note")}) {
     const auto count = std::ranges::count(examination.findings, severity, &Finding::severity);
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, count == 1 ? one : many));
+    if (count > 0) parts.push_back(counted(static_cast<std::uint64_t>(count), name));
   }
   return parts.empty() ? "nothing found" : join(parts, ", ");
 }
@@ -81,8 +80,8 @@ std::string doctor_text(const doctor::Examination& examination, const std::strin
                         const Style& style) {
   std::string text = subject.empty() ? "" : subject + "\n";
   text +=
-      fmt::format("{}: {} ({} {})\n", style.paint(spaced(to_string(examination.overall)), tone_of(examination.overall)),
-                  counts_of(examination), examination.ran.size(), examination.ran.size() == 1 ? "check" : "checks");
+      fmt::format("{}: {} ({})\n", style.paint(spaced(to_string(examination.overall)), tone_of(examination.overall)),
+                  counts_of(examination), counted(examination.ran.size(), "check"));
   text += areas_text(examination, style);
   if (!examination.findings.empty() && examination.worst >= Severity::warning) {
     const Finding& first = examination.findings.front();

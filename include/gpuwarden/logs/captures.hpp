@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that tell of a machine: outputs of gpuwarden snapshot, nvidia-smi, a bundle.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpuwarden/base/result.hpp"
+#include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/doctor/doctor.hpp"
+
+namespace gpuwarden::logs {
+
+/// What a file holds, unpacked where it was a bundle.
+struct NamedText {
+  std::string name;
+  std::string text;
+};
+/// The files' texts. "-" is standard input, a pipe is read until its writer ends.
+Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files);
+
+/// Several captures of one machine, joined; Capture::warnings tells what did not fit together. Fails as read_texts()
+/// and capture::read_capture() do, and of a text that is a log of a failure says which command reads it.
+Result<capture::Capture> read_captures(const std::vector<std::string>& files);
+
+/// Texts about one machine, whether they tell its facts or hold messages.
+struct ToldMachine {
+  capture::Capture capture;  ///< without parts: no text told facts
+  std::vector<doctor::ToldFinding> findings;
+};
+/// Fails as read_texts() does, and with corrupt for a text that tells neither.
+Result<ToldMachine> read_told_machine(const std::vector<std::string>& files);
+
+}  // namespace gpuwarden::logs
