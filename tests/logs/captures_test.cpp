@@ -52,14 +52,14 @@ TEST(Captures, APipeIsReadUntilItsWriterEnds) {
   EXPECT_EQ(capture->snapshot.gpus.size(), 1U);
 }
 
-constexpr const char* kFailure =
+constexpr const char* kOutOfMemory =
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB "
     "of which 5.25 MiB is free.\n";
 
 TEST(Captures, ALogWithoutFactsIsHandedToDiagnose) {
   const TempDir dir;
   put(dir / "list.txt", kList);
-  put(dir / "run.log", kFailure);
+  put(dir / "run.log", kOutOfMemory);
   EXPECT_THAT(read_captures({(dir / "list.txt").string(), (dir / "run.log").string()}),
               FailsWith(ErrorCode::corrupt, HasSubstr("run.log: a log of a failure")));
 }
@@ -67,7 +67,7 @@ TEST(Captures, ALogWithoutFactsIsHandedToDiagnose) {
 TEST(ToldMachines, HaveTheFactsAndTheMessagesOfAllTexts) {
   const TempDir dir;
   put(dir / "list.txt", kList);
-  put(dir / "run.log", kFailure);
+  put(dir / "run.log", kOutOfMemory);
   const auto both = read_told_machine({(dir / "run.log").string(), (dir / "list.txt").string()});
   ASSERT_THAT(both, IsOk());
   EXPECT_EQ(both->capture.snapshot.gpus.size(), 1U);

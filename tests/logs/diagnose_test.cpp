@@ -165,6 +165,24 @@ TEST_F(LogFolder, ADiagnosisThatWasKeptHasItsCausesAsAnswers) {
   EXPECT_EQ(kept.answers[0].index, 0U);
 }
 
+TEST_F(LogFolder, WhatWasSkippedOrEmptyIsRemarkedOn) {
+  const std::string binary =
+      "\x7f"
+      "ELF" +
+      std::string(200, '\0');
+  for (const char* name : {"a.out", "b.out", "c.out", "d.out"}) write(std::string("box/") + name, binary);
+  const auto nothing = nothing_read(diagnose({folder()}).logs);
+  ASSERT_TRUE(nothing);
+  EXPECT_THAT(nothing->message, HasSubstr("c.out holds no text, and 1 more"));
+  write("box/empty.log", "");
+  const Logs logs = diagnose({folder()}).logs;
+  EXPECT_FALSE(nothing_read(logs));
+  const auto remarks = remarks_on(logs);
+  ASSERT_THAT(remarks, SizeIs(2));
+  EXPECT_THAT(remarks[0], HasSubstr("empty.log is empty"));
+  EXPECT_THAT(remarks[1], HasSubstr("not read: "));
+}
+
 TEST(Confidences, AreFromNoneToOne) {
   EXPECT_EQ(*parse_confidence("0"), 0.0);
   EXPECT_EQ(*parse_confidence("0.5"), 0.5);

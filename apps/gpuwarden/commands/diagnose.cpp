@@ -74,29 +74,6 @@ Result<std::optional<facts::Snapshot>> given_machine(Context& context) {
   return read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
 }
 
-/// "box/a.bin holds no text", "a.bin holds no text, b.bin holds no text, and 7 more".
-std::string named(const std::vector<Error>& skipped) {
-  constexpr std::size_t kNamed = 3;
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(kNamed, skipped.size()); ++i) parts.push_back(skipped[i].message);
-  if (skipped.size() > kNamed) parts.push_back(fmt::format("and {} more", skipped.size() - kNamed));
-  return join(parts, ", ");
-}
-
-void tell_what_was_not_read(const logs::Logs& logs) {
-  for (const Error& problem : logs.problems) complain(problem);
-  for (const logs::LogRead& file : logs.files) {
-    if (file.bytes == 0) warn(fmt::format("{} is empty", printable(file.name)));
-    if (!file.text) warn(fmt::format("{} does not look like text", printable(file.name)));
-  }
-  if (logs.skipped.empty()) return;
-  if (logs.files.empty())
-    complain({ErrorCode::invalid_argument, fmt::format("there is nothing to read: {}", named(logs.skipped)),
-              "name a file to have it read whatever it is"});
-  else
-    warn(fmt::format("not read: {}", named(logs.skipped)));
-}
-
 Result<int> diagnose_logs(Context& context) {
   constexpr std::uint32_t kMost = 1000;
   GPUWARDEN_TRY(const auto min_confidence, read_option(context.args, "min-confidence", logs::parse_confidence));
@@ -107,7 +84,9 @@ Result<int> diagnose_logs(Context& context) {
   GPUWARDEN_TRY(const auto given, given_machine(context));
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
   logs::Report report = logs::diagnose(operands, {given ? &*given : nullptr, min_confidence, &knowledge});
-  tell_what_was_not_read(report.logs);
+  for (const Error& problem : report.logs.problems) complain(problem);
+  for (const std::string& remark : logs::remarks_on(report.logs)) warn(remark);
+  if (const auto nothing = logs::nothing_read(report.logs)) complain(*nothing);
   auto& causes = report.diagnosis.causes;
   const bool failed = logs::shows_failure(report);
   const bool all = context.args.has("all");

@@ -177,12 +177,10 @@ Result<int> env_exec(Context& context) {
 
 Result<int> env_module(Context& context) {
   GPUWARDEN_TRY(const auto chosen, take_toolkit(context));
-  const auto file = context.args.text("output");
-  const bool lua = context.args.has("lmod") || (file && file->ends_with(".lua"));
-  const std::string text =
-      toolkits::modulefile(chosen.toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl);
-  if (!file) fmt::print("{}", text);
-  if (file) GPUWARDEN_CHECK(write_output(*file, text));
+  const std::string file = context.args.text("output").value_or("-");
+  const bool lua = context.args.has("lmod") || file.ends_with(".lua");
+  GPUWARDEN_CHECK(write_output(
+      file, toolkits::modulefile(chosen.toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl)));
   return kFine;
 }
 

@@ -47,18 +47,18 @@ std::string examples_text(const DiagnosisCause& cause, bool all, const Style& st
   const auto example_text = [&](const DiagnosisRule* rule) {
     std::string line(rule->examples[0].text);
     std::ranges::replace(line, '\n', ' ');
-    std::string text = fmt::format("     {}\n", wrapped(printable(line), 5, 7, style.width));
+    std::string text = paragraph(printable(line), 5, 7, style);
     if (rule->role != Role::root)
       text += fmt::format("       {}\n", style.paint(fmt::format("({})", role_text(rule->role)), Tone::dim));
     return text;
   };
-  return "   lines that show it:\n" + first_of(rules, all ? rules.size() : kExamples, "", example_text);
+  return "   lines that show it:\n" + first_of(rules, all ? rules.size() : kExamples, 5, "", example_text);
 }
 
 std::string known_cause_text(const DiagnosisCause& cause, bool all, const Style& style) {
   std::string text = fmt::format("{}  {}\n", style.paint(cause.title, Tone::bold),
                                  style.paint(fmt::format("[{}, {}]", cause.id, cause.area), Tone::dim));
-  if (!cause.summary.empty()) text += fmt::format("   {}\n", wrapped(cause.summary.back(), 3, 3, style.width));
+  if (!cause.summary.empty()) text += paragraph(cause.summary.back(), 3, 3, style);
   text += examples_text(cause, all, style);
   text += steps_text("do", steps_of_all_programs(cause.fix), 3, style);
   text += steps_text("to make sure", steps_of_all_programs(cause.confirm), 3, style);

@@ -68,11 +68,11 @@ std::string cause_text(const Cause& cause, std::size_t number, bool all, const S
   for (const std::string& reason : cause.reasons) text += labelled("why", reason, style);
   const auto lines = diagnosis::distinct_evidence(cause);
   const auto& followed = cause.consequences;
-  text += first_of(lines, all ? lines.size() : kEvidence, "line",
+  text += first_of(lines, all ? lines.size() : kEvidence, kEvidenceIndent, "line",
                    [&](const Evidence* line) { return evidence_text(*line, style); });
   text += steps_text("do", cause.fix, kEvidenceIndent, style);
   text += steps_text("to make sure", cause.confirm, kEvidenceIndent, style);
-  text += first_of(followed, all ? followed.size() : kConsequences, "consequence",
+  text += first_of(followed, all ? followed.size() : kConsequences, kEvidenceIndent, "consequence",
                    [&](const diagnosis::Consequence& one) { return labelled("then", one.text, style); });
   return text + link_text(cause.link);
 }
@@ -98,23 +98,20 @@ std::string plain_failure(const Diagnosis& diagnosis) {
 std::string plain_advice_text(const Diagnosis& diagnosis, const Style& style) {
   const diagnosis::PlainAdvice advice = diagnosis::plain_advice(diagnosis);
   if (advice.says.empty()) return "";
-  std::string text;
-  text += fmt::format("{:>{}}{}\n", "", kEvidenceIndent,
-                      wrapped(advice.says, kEvidenceIndent, kEvidenceIndent, style.width));
-  return text + steps_text("do", advice.fix, kEvidenceIndent, style);
+  return paragraph(advice.says, kEvidenceIndent, kEvidenceIndent, style) +
+         steps_text("do", advice.fix, kEvidenceIndent, style);
 }
 
 /// Failures and remarks beside the causes.
 void add_remarks(std::string& text, const Diagnosis& diagnosis, bool causes_shown, const Style& style) {
   if (const std::string plain = plain_failure(diagnosis); causes_shown && !plain.empty())
-    text += "\n" + wrapped("Beside it, " + plain, 0, 0, style.width) + "\n";
+    text += "\n" + paragraph("Beside it, " + plain, 0, 0, style);
   text += plain_advice_text(diagnosis, style);
   for (const diagnosis::Note& note : diagnosis.harmless) {
     const Evidence& line = note.evidence;
-    text += wrapped(fmt::format("harmless: {} ({}:{}: {})", printable(note.text), printable(line.file), line.line,
-                                beginning_of(line.text)),
-                    0, 3, style.width) +
-            "\n";
+    text += paragraph(fmt::format("harmless: {} ({}:{}: {})", printable(note.text), printable(line.file), line.line,
+                                  beginning_of(line.text)),
+                      0, 3, style);
   }
 }
 
@@ -127,7 +124,7 @@ std::string words_of_memory(const Diagnosis& diagnosis, std::size_t shown, const
   for (const diagnosis::Term& term : diagnosis::memory_terms().first(4))
     words += fmt::format("{}: {}; ", term.name, term.meaning);
   words += "more: gpuwarden diagnose --explain memory";
-  return "\n" + wrapped(words, 0, 3, style.width) + "\n";
+  return "\n" + paragraph(words, 0, 3, style);
 }
 
 /// What the doctor finds wrong with the environment in the same text, as one answer among the causes.
@@ -163,12 +160,11 @@ std::string answers_text(const logs::Report& report, const DiagnosisView& view, 
 std::string nothing_text(const logs::Report& report, const Style& style) {
   const std::size_t files = report.logs.files.size();
   const std::string plain = plain_failure(report.diagnosis);
-  return wrapped(
-             fmt::format("{} found in {}{}{}", report.doubtful == 0 ? "nothing GPU-related" : "nothing that is likely",
-                         counted(report.diagnosis.lines, "line"), files > 1 ? fmt::format(" of {} files", files) : "",
-                         plain.empty() ? "" : "; " + plain),
-             0, 0, style.width) +
-         "\n";
+  return paragraph(
+      fmt::format("{} found in {}{}{}", report.doubtful == 0 ? "nothing GPU-related" : "nothing that is likely",
+                  counted(report.diagnosis.lines, "line"), files > 1 ? fmt::format(" of {} files", files) : "",
+                  plain.empty() ? "" : "; " + plain),
+      0, 0, style);
 }
 
 }  // namespace
@@ -191,13 +187,10 @@ std::string steps_text(const std::string& label, const std::vector<std::string>&
                        const Style& style) {
   if (steps.empty()) return "";
   std::string text = fmt::format("{:>{}}{}:\n", "", indent, label);
-  for (const std::string& step : steps) {
-    const std::size_t at = indent + 4;
-    if (doctor::is_command(step))
-      text += fmt::format("{:>{}}{}\n", "", at, style.paint(printable(step), Tone::good));
-    else
-      text += fmt::format("{:>{}}- {}\n", "", indent + 2, wrapped(printable(step), at, at, style.width));
-  }
+  for (const std::string& step : steps)
+    text += doctor::is_command(step)
+                ? fmt::format("{:>{}}{}\n", "", indent + 4, style.paint(printable(step), Tone::good))
+                : paragraph("- " + printable(step), indent + 2, indent + 4, style);
   return text;
 }
 
@@ -212,8 +205,7 @@ std::string diagnosis_text(const logs::Report& report, const DiagnosisView& view
   std::string text = report.machine.empty() ? "" : printable(report.machine) + "\n";
   if (diagnosis.only_consequences)
     text += style.paint(
-        wrapped("Only consequences are visible: " + printable(where_to_look(diagnosis.look_at)), 0, 0, style.width) +
-            "\n",
+        paragraph("Only consequences are visible: " + printable(where_to_look(diagnosis.look_at)), 0, 0, style),
         Tone::warning);
   const std::size_t shown = std::min(view.causes, diagnosis.causes.size());
   if (const std::size_t failures = diagnosis::independent_failures(diagnosis);

@@ -25,13 +25,15 @@ std::string diagnosis_text(const logs::Report& report, const DiagnosisView& view
 /// The first `most` of the items, each as `text_of` has it, and how many more things ("line"; may be empty) --all
 /// shows.
 template <class Item, class TextOf>
-std::string first_of(const std::vector<Item>& items, std::size_t most, std::string_view thing, TextOf text_of) {
+std::string first_of(const std::vector<Item>& items, std::size_t most, std::size_t indent, std::string_view thing,
+                     TextOf text_of) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, items.size()); ++i) text += text_of(items[i]);
   if (most >= items.size()) return text;
   const std::size_t left = items.size() - most;
-  return text + fmt::format("   ({}: --all)\n", thing.empty() ? fmt::format("{} more", left)
-                                                              : counted(left, fmt::format("more {}", thing)));
+  return text +
+         fmt::format("{:>{}}({}: --all)\n", "", indent,
+                     thing.empty() ? fmt::format("{} more", left) : counted(left, fmt::format("more {}", thing)));
 }
 
 /// "   why: words", broken at the width, its further lines behind `indent` blanks (0: below the words). Nothing without

@@ -61,16 +61,16 @@ void add_finding(std::string& text, const Finding& finding, bool reasons, const 
   const std::string label = fmt::format("{:<8}", to_string(finding.severity));
   text += fmt::format("\n{} {}\n", style.paint(label, tone_of(finding.severity)),
                       wrapped(printable(finding.title), kIndent, kIndent, style.width));
-  text += fmt::format("{:>{}}{}\n", "", kIndent, wrapped(finding.why, kIndent, kIndent, style.width));
+  text += paragraph(finding.why, kIndent, kIndent, style);
   for (const std::string& step : finding.fix) {
     if (doctor::is_command(step))
       text += fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint("$", Tone::dim), printable(step));
     else
-      text += fmt::format("{:>{}}- {}\n", "", kIndent, wrapped(step, kIndent + 2, kIndent + 2, style.width));
+      text += paragraph("- " + step, kIndent, kIndent + 2, style);
   }
   text += style.paint(fmt::format("{:>{}}[{}]\n", "", kIndent, finding.id), Tone::dim);
   if (!reasons) return;
-  text += fmt::format("{:>{}}source: {}\n", "", kIndent, wrapped(finding.source, kIndent + 8, kIndent, style.width));
+  text += paragraph("source: " + finding.source, kIndent, kIndent, style);
   if (!finding.link.empty()) text += fmt::format("{:>{}}{}\n", "", kIndent, finding.link);
 }
 
