@@ -169,7 +169,7 @@ TEST_F(LogFolder, WhatWasSkippedOrEmptyIsRemarkedOn) {
   const std::string binary =
       "\x7f"
       "ELF" +
-      std::string(200, '\0');
+      std::string(200, '\x01');
   for (const char* name : {"a.out", "b.out", "c.out", "d.out"}) write(std::string("box/") + name, binary);
   const auto nothing = nothing_read(diagnose({folder()}).logs);
   ASSERT_TRUE(nothing);

@@ -154,21 +154,17 @@ void tell(const driver::StepReport& report) {
 /// The end of a run in words, and the exit code.
 Result<int> conclude(const Context& context, const DriverRun& run) {
   print(context, to_json(run), "");
-  switch (run.state) {
-    case RunState::completed:
-      say("done: {} -> {}\n", run.plan.from.empty() ? "none" : run.plan.from, run.plan.to);
-      for (const std::string& note : run.plan.notes) say("note: {}\n", printable(note));
-      return kFine;
-    case RunState::rolled_back:
+  if (run.state == RunState::completed) {
+    say("done: {} -> {}\n", run.plan.from.empty() ? "none" : run.plan.from, run.plan.to);
+    for (const std::string& note : run.plan.notes) say("note: {}\n", printable(note));
+    return kFine;
+  }
+  if (run.state == RunState::rolled_back || run.state == RunState::waiting_for_reboot) {
+    if (run.state == RunState::rolled_back)
       say("back at what was recorded: {}\n", run.plan.from.empty() ? "no driver" : run.plan.from);
-      return kFine;
-    case RunState::waiting_for_reboot:
+    else
       say("reboot now, then: gpuwarden driver apply --resume\n");
-      return kFine;
-    case RunState::in_progress:
-    case RunState::rolling_back:
-    case RunState::failed:
-      break;
+    return kFine;
   }
   return fail(
       ErrorCode::failed, fmt::format("the run {} stopped: {}", run.plan.id, printable(run.message)),
