@@ -11,8 +11,7 @@
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
-#include "gpuwarden/logs/recognise.hpp"
-#include "gpuwarden/machine/captures.hpp"
+#include "gpuwarden/logs/captures.hpp"
 #include "options.hpp"
 
 namespace gpuwarden::cli {
@@ -86,7 +85,7 @@ Result<Patient> open_patient(const Context& context) {
     GPUWARDEN_TRY(Machine machine, open_machine(context));
     return Patient{std::move(machine), {}};
   }
-  GPUWARDEN_TRY(const auto texts, machine::read_texts(files));
+  GPUWARDEN_TRY(const auto texts, logs::read_texts(files));
   GPUWARDEN_TRY(auto known, logs::recognise_all(texts));
   for (const std::string& warning : known.facts.warnings) warn(printable(warning));
   machine::Options options = machine::options_from(context.environment);
@@ -110,15 +109,8 @@ fs::path lease_directory(const Context& context) {
 }
 
 Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
-  GPUWARDEN_TRY(const auto texts, machine::read_texts(files));
-  auto whole = machine::captures_of(texts);
-  if (!whole) {
-    // What is no facts may be a log of a failure, which another command reads.
-    const auto unread = std::ranges::find_if(
-        texts, [](const machine::NamedText& file) { return !capture::read_capture(file.text, file.name); });
-    if (unread == texts.end() || whole.error().code != ErrorCode::corrupt) return whole;
-    return std::unexpected(logs::without_facts(unread->text, unread->name));
-  }
+  auto whole = logs::read_captures(files);
+  if (!whole) return whole;
   for (const std::string& warning : whole->warnings) warn(printable(warning));
   return whole;
 }

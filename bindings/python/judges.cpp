@@ -10,6 +10,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/doctor/request.hpp"
 #include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
@@ -51,16 +52,13 @@ std::string doctor(const OpenMachine& self, const std::string& text) {
   const auto machine = self.share();
   return json_text(unwrap(interruptible([&](const std::stop_token& stop) -> Result<json> {
     GPUWARDEN_TRY(const auto knowledge, machine->knowledge());
-    doctor::Purpose purpose;
-    if (options.contains("purpose")) {
-      GPUWARDEN_TRY(purpose, doctor::read_purpose(option<std::string>(options, "purpose"), knowledge));
-    }
-    const doctor::Choice choice{option_or(options, "only", std::vector<std::string>{}),
-                                option_or(options, "skip", std::vector<std::string>{})};
-    GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
+    NamedValues asked;
+    for (const char* list : {"only", "skip"}) asked.set(list, option_or(options, list, std::vector<std::string>{}));
+    if (options.contains("purpose")) asked.set("for", {option<std::string>(options, "purpose")});
+    GPUWARDEN_TRY(const auto request, doctor::read_request(asked, knowledge));
     const facts::Snapshot snapshot = look_at(*machine, options, stop);
-    const auto examination = doctor::examine(snapshot, knowledge, purpose, choice);
-    return doctor::to_json(doctor::MachineReport{examination, snapshot, purpose});
+    const auto examination = doctor::examine(snapshot, knowledge, request.purpose, request.choice);
+    return doctor::to_json(doctor::MachineReport{examination, snapshot, request.purpose});
   })));
 }
 

@@ -16,7 +16,7 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/lease/json.hpp"
-#include "gpuwarden/machine/captures.hpp"
+#include "gpuwarden/logs/captures.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/pools/memory_status.hpp"
 #include "gpuwarden/telemetry/variables.hpp"
@@ -38,7 +38,7 @@ Result<machine::Source> source_of(const std::optional<std::string>& simulate,
                 "simulate=FILE makes a simulated fleet of a capture, capture=FILE only looks at it");
   if (simulate) return machine::Simulated{*simulate};
   if (captures.empty()) return machine::Real{};
-  GPUWARDEN_TRY(capture::Capture capture, machine::read_captures(captures));
+  GPUWARDEN_TRY(capture::Capture capture, logs::read_captures(captures));
   return machine::Captured{std::move(capture.snapshot), captures.front()};
 }
 

@@ -72,6 +72,10 @@ Result<std::optional<std::chrono::milliseconds>> duration_option(const NamedValu
   return read_option(values, name, [](const std::string& text) { return parse_duration(text); });
 }
 
+Error unknown_value(std::string_view kind, std::string_view text, std::string_view hint) {
+  return {ErrorCode::invalid_argument, fmt::format("unknown {} '{}'", kind, printable(text)), std::string(hint)};
+}
+
 Result<void> check_clashes(const NamedValues& values, std::span<const Clash> clashes) {
   for (const Clash& clash : clashes) {
     if (values.has(clash.one) && values.has(clash.other))

@@ -54,6 +54,33 @@ std::vector<const DiagnosisRule*> rules_of(const DiagnosisCause& cause) {
   return rules;
 }
 
+std::vector<const DiagnosisCause*> causes_by_area() {
+  std::vector<std::string_view> areas;
+  std::vector<const DiagnosisCause*> causes;
+  for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) {
+    causes.push_back(&cause);
+    if (std::ranges::find(areas, cause.area) == areas.end()) areas.push_back(cause.area);
+  }
+  std::ranges::stable_sort(
+      causes, {}, [&](const DiagnosisCause* cause) { return std::ranges::find(areas, cause->area) - areas.begin(); });
+  return causes;
+}
+
+std::pair<std::string_view, std::string_view> programs_and_step(std::string_view text) {
+  const std::size_t close = text.find("] ");
+  if (!text.starts_with('[') || close == std::string_view::npos) return {"", text};
+  return {text.substr(1, close - 1), text.substr(close + 2)};
+}
+
+std::vector<std::string> steps_of_all_programs(std::span<const std::string_view> steps) {
+  std::vector<std::string> all;
+  for (const std::string_view text : steps) {
+    const auto [programs, step] = programs_and_step(text);
+    all.push_back(std::string(programs) + (programs.empty() ? "" : ": ") + std::string(step));
+  }
+  return all;
+}
+
 std::vector<std::string> follows_from(const DiagnosisCause& cause) {
   std::vector<std::string> ids;
   for (const DiagnosisCause& other : knowledge::diagnosis_causes()) {

@@ -12,6 +12,7 @@
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/capture/capture.hpp"
+#include "gpuwarden/diagnosis/causes.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
 #include "gpuwarden/knowledge/platform_steps.hpp"
@@ -50,13 +51,13 @@ using Tags = std::set<std::string>;
 /// "[vllm,sglang] step": the step, where the log is of one of these programs (or a fact of that name is known); nothing
 /// where it is of another. "[!wsl] step": where it is not of that one.
 std::optional<std::string_view> for_program(std::string_view step, const Suspect& suspect, const Tags& tags) {
-  const std::size_t close = step.find("] ");
-  if (!step.starts_with('[') || close == std::string_view::npos) return step;
-  for (std::string_view program : split(step.substr(1, close - 1), ',')) {
+  const auto [programs, rest] = programs_and_step(step);
+  if (programs.empty()) return step;
+  for (std::string_view program : split(programs, ',')) {
     program = trim(program);
     const bool wanted = !program.starts_with('!');
     const std::string name(program.substr(wanted ? 0 : 1));
-    if ((tags.contains(name) || suspect.facts.contains(name)) == wanted) return step.substr(close + 2);
+    if ((tags.contains(name) || suspect.facts.contains(name)) == wanted) return rest;
   }
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "gpuwarden/base/text.hpp"
@@ -119,6 +120,14 @@ std::string odd_one(const Comparison& comparison) {
 }
 
 }  // namespace
+
+std::vector<std::string> names_of_machines(const std::vector<std::string>& files) {
+  const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem().string(); };
+  std::vector<std::string> names;
+  for (const std::string& file : files)
+    names.push_back(std::ranges::count(files, stem(file), stem) > 1 ? file : stem(file));
+  return names;
+}
 
 Comparison compare(const std::vector<NamedMachine>& machines) {
   Comparison comparison;

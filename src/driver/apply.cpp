@@ -89,6 +89,12 @@ Result<DriverProcedure> DriverProcedure::open(const fs::path& root, ShellRunner 
   return procedure;
 }
 
+Result<DriverProcedure> DriverProcedure::open_as_root(const fs::path& root, Records records) {
+  if (::geteuid() != 0)
+    return fail(ErrorCode::permission_denied, "only root can change the driver", "sudo gpuwarden driver ...");
+  return open(root, shell_in(root), system_clock(), records);
+}
+
 Result<std::vector<DriverRun>> DriverProcedure::history(const fs::path& root) {
   const fs::path file = records_folder(root) / "journal.jsonl";
   GPUWARDEN_CHECK(check_inside(root, file));

@@ -182,13 +182,26 @@ std::vector<OfferedPackage> read_madison(std::string_view text) {
   return result;
 }
 
+Result<AskRepository> read_asking(const NamedValues& values, const Environment& environment) {
+  AskRepository how{.base = values.text("mirror").value_or("")};
+  if (!how.base.empty() && !how.base.starts_with("http://") && !how.base.starts_with("https://"))
+    return values.refuse(fmt::format("--mirror: '{}' is not a URL", printable(how.base)),
+                         "the folder above ubuntu2204, rhel9 ...: https://mirror.example.org/compute/cuda/repos");
+  const auto variable = environment.find("GPUWARDEN_OFFLINE");
+  const bool by_variable = variable != environment.end() && !variable->second.empty() && variable->second != "0";
+  // Who names a mirror wants it asked.
+  how.offline = values.has("offline") || (by_variable && how.base.empty());
+  return how;
+}
+
 PreCheck check_repository(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target,
                           const AskRepository& how, const std::stop_token& stop) {
   if (target.packaging == Packaging::runfile) return unchecked("a .run file comes from no repository");
   if (how.offline) return unchecked("offline (--offline, GPUWARDEN_OFFLINE)");
   const auto words = install_words(facts, request, target);
   if (!words) return unchecked(words.error().message);
-  const bool own = !how.on_paper && how.base.empty() && facts.manager == PackageManager::apt &&
+  // Of another machine, or another root, this machine's package manager knows nothing.
+  const bool own = !facts.on_paper && facts.root == "/" && how.base.empty() && facts.manager == PackageManager::apt &&
                    (target.packaging == Packaging::distribution || facts.cuda_repository == true);
   const Wanted wanted{words->packages, request, target};
   if (own) return ask_apt(wanted, how);
@@ -196,6 +209,12 @@ PreCheck check_repository(const DriverFacts& facts, const DriverRequest& request
     return unchecked("the distribution's own archive is asked on the machine itself: apt-cache madison " +
                      join(words->packages, " "));
   return ask_nvidias(facts, wanted, how, stop);
+}
+
+bool is_in_doubt(const Plan& plan) {
+  return !plan.target.branch_known && std::ranges::none_of(plan.checks, [](const PreCheck& check) {
+    return check.id == "repository" && check.state == PreCheck::State::ok;
+  });
 }
 
 }  // namespace gpuwarden::driver

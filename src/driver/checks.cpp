@@ -228,10 +228,6 @@ bool is_forced(const PreCheck& check, const DriverRequest& request) {
   return check.can_be_forced && std::ranges::find(request.forced, check.id) != request.forced.end();
 }
 
-std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request) {
-  return refusals(plan.checks, request);
-}
-
 std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const DriverRequest& request) {
   std::vector<const PreCheck*> result;
   for (const PreCheck& check : checks) {

@@ -276,7 +276,24 @@ void assume_facts(DriverFacts& facts) {
     facts.manager = manager_of(facts.snapshot.environment->host.distribution.value_or(""));
 }
 
+Result<DriverFacts> gather_driver_facts(facts::Snapshot snapshot, const fs::path& root, bool told,
+                                        std::string_view distribution) {
+  DriverFacts facts{.snapshot = std::move(snapshot)};
+  if (!distribution.empty()) {
+    if (!facts.snapshot.environment) facts.snapshot.environment.emplace();
+    GPUWARDEN_CHECK(name_distribution(distribution, facts.snapshot.environment->host));
+  }
+  // What is on the bus of another root is read with its packages.
+  if (root != "/") facts.snapshot.gpus.clear();
+  if (told && root == "/")
+    assume_facts(facts);
+  else
+    read_driver_facts(root, facts);
+  return facts;
+}
+
 void read_driver_facts(const fs::path& root, DriverFacts& facts) {
+  facts.root = root;
   if (!facts.snapshot.environment) facts.snapshot.environment.emplace();
   facts::Environment& environment = *facts.snapshot.environment;
   read_packages(root, facts);

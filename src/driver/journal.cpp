@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "driver/records.hpp"
 #include "driver/words.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/driver/json.hpp"
@@ -192,6 +193,16 @@ Result<std::string> plan_run_id(const std::filesystem::path& root, Clock::WallTi
   auto id = new_run_id(root, now);
   if (!id && id.error().code == ErrorCode::permission_denied) return run_id_at(now);
   return id;
+}
+
+Result<Plan> make_plan(const DriverFacts& facts, const DriverRequest& request, const knowledge::Knowledge& knowledge,
+                       Clock::WallTime now) {
+  GPUWARDEN_TRY(const std::string id, facts.on_paper ? run_id_at(now) : plan_run_id(facts.root, now));
+  return plan_driver(facts, request, knowledge, now, id);
+}
+
+std::filesystem::path log_of(const std::filesystem::path& root, const DriverRun& run) {
+  return records_folder(root) / run.plan.id / "log";
 }
 
 }  // namespace gpuwarden::driver

@@ -15,8 +15,6 @@ std::optional<StepState> step_state_from(std::string_view name);
 std::optional<RunState> run_state_from(std::string_view name);
 /// "open module".
 std::string_view words_of(facts::ModuleFlavour flavour);
-/// "NVIDIA's package repository".
-std::string_view words_of(Packaging packaging);
 
 /// The software facts; an empty value where none were gathered.
 const facts::Environment& environment_of(const DriverFacts& facts);

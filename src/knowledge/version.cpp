@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 
+#include "gpuwarden/base/text.hpp"
+
 namespace gpuwarden::knowledge {
 
 namespace {
@@ -35,6 +37,13 @@ std::optional<Version> Version::parse(std::string_view text) {
     ++at;
   }
   return Version{parts[0], parts[1], parts[2], parts[3]};
+}
+
+Result<Version> read_version(std::string_view text) {
+  const auto version =
+      text.find_first_not_of("0123456789.") == std::string_view::npos ? Version::parse(text) : std::nullopt;
+  if (version) return *version;
+  return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a version", printable(text)), "for example 12.8");
 }
 
 std::string to_string(const Version& version) {

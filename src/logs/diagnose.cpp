@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/logs/diagnose.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/json.hpp"
 #include "gpuwarden/diagnosis/overview.hpp"
 #include "gpuwarden/doctor/doctor.hpp"
@@ -124,6 +127,23 @@ Report diagnose(const std::vector<std::string>& paths, const Options& options) {
     report.environment = judge(*told, *options.knowledge, report.diagnosis);
   report.answers = rank(report);
   return report;
+}
+
+Report report_of(diagnosis::Diagnosis diagnosis) {
+  Report report{.logs = {}, .diagnosis = std::move(diagnosis), .environment = {}, .machine = ""};
+  report.answers = rank(report);
+  return report;
+}
+
+bool shows_failure(const Report& report) {
+  return !report.diagnosis.causes.empty() || report.diagnosis.only_consequences || !report.environment.empty();
+}
+
+Result<double> parse_confidence(std::string_view text) {
+  const auto number = parse_number(text);
+  if (number && *number >= 0 && *number <= 1) return *number;
+  return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a confidence", printable(text)),
+              "a number from 0 to 1, for example 0.5");
 }
 
 Json to_json(const Report& report) {

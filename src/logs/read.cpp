@@ -171,12 +171,37 @@ class Logbook {
   std::size_t reported_ = 0;
 };
 
+/// "box/a.bin holds no text", "a.bin holds no text, b.bin holds no text, and 7 more".
+std::string named(const std::vector<Error>& skipped) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(kNamed, skipped.size()); ++i) parts.push_back(skipped[i].message);
+  if (skipped.size() > kNamed) parts.push_back(fmt::format("and {} more", skipped.size() - kNamed));
+  return join(parts, ", ");
+}
+
 }  // namespace
 
 Logs read_logs(const LogFiles& files) {
   Logbook logbook;
   for (const LogFile& file : files.files) logbook.read(file);
   return logbook.finish();
+}
+
+std::vector<std::string> remarks_on(const Logs& logs) {
+  std::vector<std::string> remarks;
+  for (const LogRead& file : logs.files) {
+    if (file.bytes == 0) remarks.push_back(fmt::format("{} is empty", printable(file.name)));
+    if (!file.text) remarks.push_back(fmt::format("{} does not look like text", printable(file.name)));
+  }
+  if (!logs.files.empty() && !logs.skipped.empty()) remarks.push_back("not read: " + named(logs.skipped));
+  return remarks;
+}
+
+std::optional<Error> nothing_read(const Logs& logs) {
+  if (!logs.files.empty() || logs.skipped.empty()) return std::nullopt;
+  return Error{ErrorCode::invalid_argument, "there is nothing to read: " + named(logs.skipped),
+               "name a file to have it read whatever it is"};
 }
 
 }  // namespace gpuwarden::logs

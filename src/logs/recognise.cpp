@@ -39,9 +39,10 @@ void take_platform(knowledge::Platform platform, facts::Snapshot& machine) {
 }
 
 Recognised recognise(std::string_view text, const std::string& name) {
-  const diagnosis::Diagnosis diagnosis = diagnosis::diagnose_text(text, name);
-  Recognised result{.facts = {}, .unread = {}, .told = findings_of(diagnosis)};
   auto capture = capture::read_capture(text, name);
+  const diagnosis::Diagnosis diagnosis =
+      diagnosis::diagnose(diagnosis::read_log(text, name), nullptr, capture ? &capture->snapshot : nullptr);
+  Recognised result{.facts = {}, .unread = {}, .told = findings_of(diagnosis)};
   if (capture) {
     result.facts = std::move(*capture);
     take_platform(diagnosis.platform, result.facts->snapshot);

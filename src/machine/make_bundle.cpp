@@ -13,6 +13,7 @@
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/bundle/gather.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/redact/redact.hpp"
@@ -88,6 +89,27 @@ std::string default_file(const facts::Snapshot& snapshot, bool anonymize, Clock:
 }
 
 }  // namespace
+
+Result<BundleRequest> read_bundle_request(const NamedValues& values, const knowledge::Knowledge& knowledge) {
+  constexpr std::uint32_t kMostSeconds = 600;
+  constexpr Bytes kLargestLog = 64_MiB;
+  constexpr std::size_t kMostLogs = 32;
+  BundleRequest request{.output = values.text("output").value_or(""), .anonymize = values.has("anonymize")};
+  if (const auto text = values.text("for")) {
+    GPUWARDEN_TRY(request.purpose, doctor::read_purpose(*text, knowledge));
+  }
+  GPUWARDEN_TRY(const auto seconds, count_option(values, "seconds", kMostSeconds));
+  if (seconds) request.sample_for = std::chrono::seconds(*seconds);
+  GPUWARDEN_TRY(const auto size, size_option(values, "log-size"));
+  if (size && (*size == 0_B || *size > kLargestLog))
+    return values.refuse(fmt::format("--log-size: at most {} of each log", format_size(kLargestLog)));
+  const auto logs = values.list("log");
+  if (logs.size() > kMostLogs) return values.refuse(fmt::format("--log: at most {} logs", kMostLogs));
+  if (values.has("output")) GPUWARDEN_CHECK(bundle::check_output(request.output, logs));
+  for (const std::string& log : logs)
+    GPUWARDEN_CHECK(bundle::gather_log(log, size.value_or(8_MiB).value, request.logs));
+  return request;
+}
 
 Result<MadeBundle> make_bundle(const Machine& machine, const knowledge::Knowledge& knowledge, BundleRequest request,
                                Clock& clock) {

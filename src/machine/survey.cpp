@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/probe/survey.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/machine/machine.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
 #include "gpuwarden/probe/root_gpus.hpp"
@@ -53,6 +56,22 @@ facts::Snapshot Machine::survey(const SurveyOptions& options, const probe::ReadR
   if (options.software) snapshot.environment = software(options, root, options_.environment);
   if (elsewhere && !captured_) probe::list_root_gpus(root, snapshot);
   if (here && !elsewhere && !snapshot.gpus.empty()) add_kernel_faults(snapshot);
+  return snapshot;
+}
+
+Result<facts::Snapshot> Machine::survey_software(const SurveyOptions& options, bool gpus) const {
+  if (captured_) {
+    if (captured_->environment) return *captured_;
+    return fail(ErrorCode::unsatisfied,
+                fmt::format("{} says nothing about the software around the GPUs", printable(capture_name_)),
+                "gpuwarden snapshot -o FILE, or PyTorch's collect_env, does");
+  }
+  facts::Snapshot snapshot;
+  if (simulated() || (gpus && options.root == "/")) snapshot = read({.detail = probe::Detail::basic, .links = gpus});
+  probe::SurveyRequest request{.root = options.root, .variables = options_.environment};
+  request.working_directory = options.working_directory;
+  request.deadline = std::max(request.deadline, options.deadline);
+  snapshot.environment = probe::survey(request);
   return snapshot;
 }
 

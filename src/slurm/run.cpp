@@ -73,11 +73,7 @@ Result<void> drain(Programs& programs, const NodeFault& fault) {
   return {};
 }
 
-std::string drain_command(const NodeFault& fault) {
-  std::string text;
-  for (const std::string& word : drain_words(fault)) text += (text.empty() ? "" : " ") + shell_word(word);
-  return text;
-}
+std::string drain_command(const NodeFault& fault) { return shell_line(drain_words(fault)); }
 
 int exit_code_of(const Outcome& outcome) {
   const NodeReport* const guilty = outcome.job.state == "FAILED" ? guilty_of(outcome.reports) : nullptr;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "gpuwarden/toolkits/activation.hpp"
-#include "gpuwarden/toolkits/toolkits.hpp"
 
 namespace gpuwarden::toolkits {
 
@@ -33,6 +32,21 @@ std::vector<int> architectures_of(const facts::Snapshot& snapshot, const knowled
   const auto repeated = std::ranges::unique(architectures);
   architectures.erase(repeated.begin(), repeated.end());
   return architectures;
+}
+
+Result<ToolkitChoice> choose_toolkit_for(std::string_view architecture, const facts::Snapshot& snapshot,
+                                         const knowledge::Knowledge& knowledge) {
+  std::vector<int> wanted;
+  if (architecture == "native") {
+    wanted = architectures_of(snapshot, knowledge);
+    if (wanted.empty())
+      return fail(ErrorCode::unsatisfied, "native: there is no NVIDIA GPU here whose architecture is known",
+                  "sm_89 names one");
+  } else {
+    GPUWARDEN_TRY(const int one, parse_architecture(architecture, knowledge));
+    wanted = {one};
+  }
+  return choose_toolkit(software_of(snapshot).toolkits, wanted, driver_of(snapshot), knowledge);
 }
 
 ToolkitListing list_toolkits(const facts::Snapshot& snapshot, const Environment& variables,

@@ -221,6 +221,14 @@ std::vector<Maker> installed_makers(const Environment& variables) {
   return makers;
 }
 
+Result<PythonEnvironmentRequest> read_python_environment(const std::string& name, const NamedValues& values) {
+  GPUWARDEN_TRY(const auto cuda, read_option(values, "cuda", knowledge::read_version));
+  if (!cuda) return values.refuse("an environment needs --cuda VERSION", "for example --cuda 12.4");
+  GPUWARDEN_TRY(const auto maker,
+                choice_option(values, "tool", maker_from, "value", "mamba, conda, micromamba, uv or venv"));
+  return PythonEnvironmentRequest{name, *cuda, values.text("python"), values.list("with"), {}, maker};
+}
+
 Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentRequest& wanted, Maker maker,
                                                       std::optional<Version> driver, const Knowledge& knowledge) {
   GPUWARDEN_CHECK(check(wanted, maker));
@@ -251,6 +259,17 @@ Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentReq
   if (driver && needed && *driver < *needed)
     plan.notes.push_back(fmt::format("programs of CUDA {} need driver {} or newer; {} is installed",
                                      to_string(request.cuda), to_string(*needed), to_string(*driver)));
+  return plan;
+}
+
+Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentRequest& wanted,
+                                                      const Environment& variables, std::optional<Version> driver,
+                                                      const Knowledge& knowledge) {
+  const auto installed = installed_makers(variables);
+  const Maker maker = wanted.maker.value_or(installed.empty() ? Maker::conda : installed.front());
+  GPUWARDEN_TRY(auto plan, plan_python_environment(wanted, maker, driver, knowledge));
+  plan.installed = std::ranges::find(installed, maker) != installed.end();
+  if (!plan.installed) plan.instead = installed;
   return plan;
 }
 

@@ -48,6 +48,14 @@ std::optional<Shell> shell_from(std::string_view program) {
   return found == kPrograms.end() ? std::nullopt : std::optional(found->second);
 }
 
+Shell likely_shell(std::string_view around, const Environment& variables, bool at_start) {
+  const auto login = variables.find("SHELL");
+  const auto parent = shell_from(around);
+  const auto own = login == variables.end() ? std::nullopt : shell_from(login->second);
+  const auto first = at_start ? own : parent;
+  return first.value_or((at_start ? parent : own).value_or(Shell::bash));
+}
+
 std::string quoted(Shell shell, std::string_view text) {
   std::string result = "'";
   for (const char c : text) {

@@ -76,5 +76,17 @@ TEST(NamedValues, TwoThatMeanNothingTogetherAreRefused) {
   EXPECT_EQ(refused.error().hint, "leave out one of the two");
 }
 
+TEST(NamedValues, AWordIsOneOfThoseThatAreKnown) {
+  const auto from = [](std::string_view word) { return word == "one" ? std::optional(1) : std::nullopt; };
+  NamedValues values("--");
+  EXPECT_EQ(*choice_option(values, "digit", from, "digit", "one"), std::nullopt);
+  values.set("digit", {"one"});
+  EXPECT_EQ(*choice_option(values, "digit", from, "digit", "one"), 1);
+  values.set("digit", {"tw\no"});
+  const auto wrong = choice_option(values, "digit", from, "digit", "one");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error(), (Error{ErrorCode::invalid_argument, "--digit: unknown digit 'tw?o'", "one"}));
+}
+
 }  // namespace
 }  // namespace gpuwarden

@@ -47,5 +47,11 @@ TEST(ShellOf, IsTheUsersOwn) {
   EXPECT_EQ(shell_of({}), "/bin/sh");
 }
 
+TEST(WordsAsAShellLine, AreReadBackAsTheSameWords) {
+  const std::vector<std::string> words{"echo", "it's", "", "$HOME"};
+  EXPECT_EQ(shell_line(words), "echo 'it'\\''s' '' '$HOME'");
+  EXPECT_EQ(split_shell_words(shell_line(words)), words);
+}
+
 }  // namespace
 }  // namespace gpuwarden

@@ -254,6 +254,8 @@ TEST_F(DiagnoseCommand, ExplainsIdsLinesWordsAndXids) {
   EXPECT_EQ(by_id.exit_code, 0);
   for (const char* part : {"[oom_capacity, memory]", "lines that show it:", "do:", "source: "})
     EXPECT_THAT(by_id.standard_output, HasSubstr(part));
+  EXPECT_THAT(run({"diagnose", "--explain", "nccl_timeout"}).standard_output, HasSubstr("     [rank6]:[E101 10:20:30"))
+      << "what stands in brackets is the line's own";
   const auto line = json({"diagnose", "--explain", std::string(kOutOfMemory)});
   EXPECT_EQ(line["found"], true);
   EXPECT_EQ(line["causes"][0]["id"], "oom_capacity");

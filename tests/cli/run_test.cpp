@@ -107,6 +107,21 @@ TEST_F(RunCommand, APostMortemIsKeptWithoutSecretsAndShown) {
   EXPECT_FALSE(std::filesystem::exists(fine)) << "it did not fail";
 }
 
+TEST_F(RunCommand, APostMortemIsShownWithItsCause) {
+  const std::string why = (dir_ / "why.json").string();
+  const std::string said =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 "
+      "GiB of which 5.25 MiB is free.";
+  EXPECT_EQ(
+      launch({"-q", "--max-restarts", "1", "--post-mortem", why, "--", "sh", "-c", "echo '" + said + "' >&2; exit 1"})
+          .exit_code,
+      1);
+  const auto report = run({"report", why});
+  EXPECT_EQ(report.exit_code, 0) << report.standard_error;
+  EXPECT_THAT(report.standard_output, HasSubstr("1. "));
+  EXPECT_THAT(report.standard_output, HasSubstr("[oom_capacity]"));
+}
+
 TEST_F(RunCommand, ASignalInThePauseIsTheJobsEnd) {
   const std::string script =
       std::string(GPUWARDEN_PROGRAM) +

@@ -101,5 +101,25 @@ TEST(Causes, WhatACauseExplainsFollowsFromIt) {
   }
 }
 
+TEST(Causes, OfOneAreaStandTogether) {
+  const auto causes = causes_by_area();
+  ASSERT_THAT(causes, SizeIs(knowledge::diagnosis_causes().size()));
+  EXPECT_EQ(causes.front(), &knowledge::diagnosis_causes().front()) << "areas in the order of the data";
+  std::vector<std::string_view> begun;
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    if (i > 0 && causes[i]->area == causes[i - 1]->area) continue;
+    EXPECT_THAT(begun, ::testing::Not(Contains(causes[i]->area)));
+    begun.push_back(causes[i]->area);
+  }
+}
+
+TEST(Causes, StepsForSomeProgramsAreTakenApart) {
+  EXPECT_EQ(programs_and_step("[vllm,sglang] step"),
+            (std::pair<std::string_view, std::string_view>("vllm,sglang", "step")));
+  EXPECT_EQ(programs_and_step("[no blank]step").first, "");
+  const std::vector<std::string_view> steps{"[vllm,sglang] lower it", "reboot"};
+  EXPECT_EQ(steps_of_all_programs(steps), (std::vector<std::string>{"vllm,sglang: lower it", "reboot"}));
+}
+
 }  // namespace
 }  // namespace gpuwarden::diagnosis

@@ -52,7 +52,7 @@ TEST(Availability, AVersionThatTheRepositoryHasIsConfirmed) {
     return request.path() == "/repos/ubuntu2204/x86_64/Packages" ? http_answer(200, kIndex) : http_answer(404, "");
   });
   const auto facts = machine("ubuntu", "22.04");
-  const AskRepository how{.on_paper = true, .base = folder(server)};
+  const AskRepository how{.base = folder(server)};
   const auto check = check_repository(facts, {.version = "580.95.05"}, kTarget, how);
   EXPECT_EQ(check.state, PreCheck::State::ok) << check.found;
   EXPECT_THAT(check.found, HasSubstr("ubuntu2204/x86_64 has nvidia-open 580.95.05"));
@@ -63,8 +63,8 @@ TEST(Availability, AVersionThatTheRepositoryHasIsConfirmed) {
 
 TEST(Availability, AVersionThatIsNotThereFailsWithTheNewestThatIs) {
   HttpServer server([](const HttpServer::Request&) { return http_answer(200, kListing); });
-  const auto check = check_repository(machine("rhel", "9.4"), {.version = "580.999.99"}, kTarget,
-                                      {.on_paper = true, .base = folder(server)});
+  const auto check =
+      check_repository(machine("rhel", "9.4"), {.version = "580.999.99"}, kTarget, {.base = folder(server)});
   EXPECT_EQ(check.state, PreCheck::State::failed);
   EXPECT_THAT(check.found, HasSubstr("rhel9/x86_64 does not have nvidia-open (the newest is 580.126.09) in version"));
   EXPECT_THAT(check.remedy, HasSubstr("--driver-version"));
@@ -72,8 +72,7 @@ TEST(Availability, AVersionThatIsNotThereFailsWithTheNewestThatIs) {
 
 TEST(Availability, ARepositoryThatIsNotThereIsSaidToBeMissing) {
   HttpServer server([](const HttpServer::Request&) { return http_answer(404, ""); });
-  const auto check =
-      check_repository(machine("ubuntu", "25.10"), {}, kTarget, {.on_paper = true, .base = folder(server)});
+  const auto check = check_repository(machine("ubuntu", "25.10"), {}, kTarget, {.base = folder(server)});
   EXPECT_EQ(check.state, PreCheck::State::failed);
   EXPECT_THAT(check.found, HasSubstr("there is no repository ubuntu2510/x86_64"));
 }
@@ -82,8 +81,7 @@ TEST(Availability, AMirrorWithPackedIndicesAloneIsNotMissing) {
   HttpServer server([](const HttpServer::Request& request) {
     return request.path().ends_with("/Packages.gz") ? http_answer(200, "packed") : http_answer(404, "");
   });
-  const auto check =
-      check_repository(machine("ubuntu", "22.04"), {}, kTarget, {.on_paper = true, .base = folder(server)});
+  const auto check = check_repository(machine("ubuntu", "22.04"), {}, kTarget, {.base = folder(server)});
   EXPECT_EQ(check.state, PreCheck::State::unknown);
   EXPECT_THAT(check.found, HasSubstr("in compressed form alone"));
 }
@@ -98,11 +96,10 @@ TEST(Availability, WhatCouldNotBeAskedIsNotChecked) {
     return check.state;
   };
   EXPECT_EQ(state({.offline = true}), PreCheck::State::unknown);
-  EXPECT_EQ(state({.on_paper = true, .base = folder(broken)}), PreCheck::State::unknown);
-  EXPECT_EQ(state({.on_paper = true, .base = folder(page)}), PreCheck::State::unknown);
-  EXPECT_EQ(state({.on_paper = true, .base = "http://127.0.0.1:1/repos"}), PreCheck::State::unknown);
-  const auto archive =
-      check_repository(facts, {}, {.branch = 580, .packaging = Packaging::distribution}, {.on_paper = true});
+  EXPECT_EQ(state({.base = folder(broken)}), PreCheck::State::unknown);
+  EXPECT_EQ(state({.base = folder(page)}), PreCheck::State::unknown);
+  EXPECT_EQ(state({.base = "http://127.0.0.1:1/repos"}), PreCheck::State::unknown);
+  const auto archive = check_repository(facts, {}, {.branch = 580, .packaging = Packaging::distribution}, {});
   EXPECT_THAT(archive.found, HasSubstr("apt-cache madison nvidia-driver-580-open"));
 }
 

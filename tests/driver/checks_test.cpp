@@ -35,7 +35,7 @@ TEST(DriverPreChecks, SayYesOnAMachineInOrder) {
   const auto plan = plan_for(testing::debian_machine()).value();
   EXPECT_GE(plan.checks.size(), 10U);
   for (const auto& check : plan.checks) EXPECT_EQ(check.state, PreCheck::State::ok) << check.id << ": " << check.found;
-  EXPECT_TRUE(refusals(plan, {}).empty());
+  EXPECT_TRUE(refusals(plan.checks, {}).empty());
 }
 
 struct Row {
@@ -80,7 +80,7 @@ TEST(DriverPreChecks, SpeakForTheirReasonAlone) {
     EXPECT_EQ(check.state, row.state) << row.id << ": " << check.found;
     EXPECT_THAT(check.found, HasSubstr(row.found)) << row.id;
     const auto plan = plan_for(machine).value();
-    EXPECT_EQ(refusals(plan, {}).size(), row.state == PreCheck::State::failed ? 1U : 0U) << row.id;
+    EXPECT_EQ(refusals(plan.checks, {}).size(), row.state == PreCheck::State::failed ? 1U : 0U) << row.id;
   }
 }
 
@@ -141,8 +141,8 @@ TEST(DriverPreChecks, CanBeOverruledExceptForProgramsOnTheGpus) {
   software(machine).host.kernel_headers = false;
   machine.snapshot.gpus[0].processes->push_back(process("python"));
   const auto plan = plan_for(machine).value();
-  ASSERT_EQ(refusals(plan, {}).size(), 2U);
-  const auto left = refusals(plan, {.forced = {"headers", "processes"}});
+  ASSERT_EQ(refusals(plan.checks, {}).size(), 2U);
+  const auto left = refusals(plan.checks, {.forced = {"headers", "processes"}});
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0]->id, "processes");
 }

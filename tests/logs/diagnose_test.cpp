@@ -150,5 +150,45 @@ TEST_F(LogFolder, ACauseTakesTheCommandsThatTheDoctorHasWorkedOutForTheMachineIn
   EXPECT_THAT(report.environment, IsEmpty());
 }
 
+TEST_F(LogFolder, AFailureIsShownByACauseOrByWhatFollowsFromOne) {
+  EXPECT_TRUE(shows_failure(diagnose({write("run.log", kMismatch)})));
+  EXPECT_FALSE(shows_failure(diagnose({write("fine.log", "all is well\n")})));
+  Report report;
+  report.diagnosis.only_consequences = true;
+  EXPECT_TRUE(shows_failure(report));
+}
+
+TEST_F(LogFolder, ADiagnosisThatWasKeptHasItsCausesAsAnswers) {
+  const Report kept = report_of(diagnose({write("run.log", kMismatch)}).diagnosis);
+  ASSERT_THAT(kept.answers, SizeIs(kept.diagnosis.causes.size()));
+  EXPECT_TRUE(kept.answers[0].is_cause);
+  EXPECT_EQ(kept.answers[0].index, 0U);
+}
+
+TEST_F(LogFolder, WhatWasSkippedOrEmptyIsRemarkedOn) {
+  const std::string binary =
+      "\x7f"
+      "ELF" +
+      std::string(200, '\x01');
+  for (const char* name : {"a.out", "b.out", "c.out", "d.out"}) write(std::string("box/") + name, binary);
+  const auto nothing = nothing_read(diagnose({folder()}).logs);
+  ASSERT_TRUE(nothing);
+  EXPECT_THAT(nothing->message, HasSubstr("c.out holds no text, and 1 more"));
+  write("box/empty.log", "");
+  const Logs logs = diagnose({folder()}).logs;
+  EXPECT_FALSE(nothing_read(logs));
+  const auto remarks = remarks_on(logs);
+  ASSERT_THAT(remarks, SizeIs(2));
+  EXPECT_THAT(remarks[0], HasSubstr("empty.log is empty"));
+  EXPECT_THAT(remarks[1], HasSubstr("not read: "));
+}
+
+TEST(Confidences, AreFromNoneToOne) {
+  EXPECT_EQ(*parse_confidence("0"), 0.0);
+  EXPECT_EQ(*parse_confidence("0.5"), 0.5);
+  for (const char* text : {"1.01", "-0.1", "half", ""})
+    EXPECT_EQ(parse_confidence(text).error().message, std::string("'") + text + "' is not a confidence");
+}
+
 }  // namespace
 }  // namespace gpuwarden::logs

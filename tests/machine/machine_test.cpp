@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
-#include "gpuwarden/machine/captures.hpp"
 #include "machine/simulated.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"

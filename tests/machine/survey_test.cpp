@@ -84,5 +84,33 @@ TEST_F(Machines, ASimulatedFleetHasNoSoftwareOfItsOwn) {
   EXPECT_FALSE(snapshot.kernel_faults);
 }
 
+TEST_F(Machines, TheSoftwareOfAnotherRootIsMetByThisMachinesVariables) {
+  file("root/etc/os-release", "ID=debian\nVERSION_ID=\"12\"\n");
+  Options options = without_driver();
+  options.environment = {{"CUDA_HOME", "/opt/cuda-12.4"}, {"PATH", "/usr/bin"}};
+  const auto machine = Machine::open(Real{}, options);
+  ASSERT_THAT(machine, IsOk());
+  const auto snapshot = machine->survey_software({.root = dir_ / "root"}, true);
+  ASSERT_THAT(snapshot, IsOk());
+  EXPECT_FALSE(snapshot->problem) << "another root's GPUs are not asked for";
+  ASSERT_TRUE(snapshot->environment);
+  EXPECT_EQ(snapshot->environment->host.distribution, "debian");
+  EXPECT_TRUE(std::ranges::any_of(snapshot->environment->variables, [](const auto& variable) {
+    return variable.name == "CUDA_HOME" && variable.value == "/opt/cuda-12.4";
+  }));
+  EXPECT_FALSE(machine->survey_software({}, false)->problem);
+  EXPECT_TRUE(machine->survey_software({}, true)->problem) << "no driver is there";
+}
+
+TEST_F(Machines, ACaptureWithoutSoftwareTellsOfNone) {
+  facts::Snapshot given;
+  const auto without = Machine::open(Captured{given, "list.txt"}, without_driver());
+  ASSERT_THAT(without, IsOk());
+  EXPECT_THAT(without->survey_software({}, true),
+              testing::FailsWith(ErrorCode::unsatisfied, ::testing::HasSubstr("list.txt says nothing")));
+  given.environment.emplace().host.distribution = "ubuntu";
+  EXPECT_EQ(*Machine::open(Captured{given, "list.txt"}, without_driver())->survey_software({}, true), given);
+}
+
 }  // namespace
 }  // namespace gpuwarden::machine

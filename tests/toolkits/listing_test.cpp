@@ -6,12 +6,15 @@
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/toolkits/activation.hpp"
 #include "gpuwarden/toolkits/json.hpp"
+#include "support/matchers.hpp"
 
 namespace gpuwarden::toolkits {
 namespace {
 
 using knowledge::Knowledge;
 using ::testing::ElementsAre;
+using testing::FailsWith;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
@@ -100,6 +103,29 @@ TEST(ToolkitsJson, AdviceHasNoVariable) {
   EXPECT_EQ(json["simulated"], true);
   EXPECT_EQ(json["suggestions"][0]["value"], "NVL");
   EXPECT_EQ(json["suggestions"][1], Json({{"name", nullptr}, {"value", nullptr}, {"why", "more"}}));
+}
+
+TEST(ChoosingAToolkit, NativeMeansAllGpusThatAreThere) {
+  facts::Snapshot here;
+  here.environment.emplace();
+  for (const auto& [version, highest] : {std::pair("11.8.89", "sm_90"), std::pair("13.0.88", "sm_120")}) {
+    facts::Toolkit toolkit;
+    toolkit.version = version;
+    toolkit.path = std::string("/opt/") + version;
+    toolkit.nvcc = toolkit.path + "/bin/nvcc";
+    toolkit.architectures = {"sm_75", "sm_80", highest};
+    here.environment->toolkits.push_back(toolkit);
+  }
+  const auto& known = knowledge::Knowledge::built_in();
+  EXPECT_THAT(choose_toolkit_for("native", here, known),
+              FailsWith(ErrorCode::unsatisfied, HasSubstr("no NVIDIA GPU here")));
+  here.gpus.resize(2);
+  here.gpus[0].gpu.vendor = here.gpus[1].gpu.vendor = "NVIDIA";
+  here.gpus[0].gpu.compute_capability = {{8, 0}};
+  here.gpus[1].gpu.compute_capability = {{9, 0}};
+  EXPECT_EQ(choose_toolkit_for("native", here, known)->toolkit->version, "11.8.89") << "13.0 lacks sm_90";
+  EXPECT_EQ(choose_toolkit_for("sm_80", here, known)->toolkit->version, "13.0.88");
+  EXPECT_THAT(choose_toolkit_for("sm_999", here, known), FailsWith(ErrorCode::invalid_argument, HasSubstr("sm_999")));
 }
 
 }  // namespace

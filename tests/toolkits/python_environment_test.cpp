@@ -286,5 +286,45 @@ TEST_F(NamedCreation, CondasOwnEnvironmentIsNeverMadeAnew) {
   EXPECT_EQ(runs_, 0);
 }
 
+TEST(PythonEnvironmentRequests, AreReadFromWords) {
+  NamedValues values;
+  EXPECT_THAT(read_python_environment("lab", values), FailsWith(ErrorCode::invalid_argument, HasSubstr("needs cuda")));
+  values.set("cuda", {"12.4beta"});
+  EXPECT_THAT(read_python_environment("lab", values),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("cuda: '12.4beta' is not a version")));
+  values.set("cuda", {"12.4"});
+  values.set("tool", {"pipenv"});
+  EXPECT_THAT(read_python_environment("lab", values),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("tool: unknown value 'pipenv'")));
+  values.set("tool", {"uv"});
+  values.set("with", {"torch,vllm"});
+  const auto request = read_python_environment("lab", values);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->cuda, (Version{12, 4}));
+  EXPECT_EQ(request->maker, Maker::uv);
+  EXPECT_THAT(request->packages, ElementsAre("torch", "vllm"));
+}
+
+TEST(PythonEnvironmentPlan, IsForTheMakerThatIsInstalledUnlessOneIsNamed) {
+  const TempDir dir;
+  testing::put(dir / "uv", "#!/bin/sh\n");
+  std::filesystem::permissions(dir / "uv", std::filesystem::perms::owner_all);
+  const Environment here{{"PATH", dir.path().string()}};
+  const auto& known = Knowledge::built_in();
+  PythonEnvironmentRequest request{"lab", {12, 4}, {}, {}, "/home/ada"};
+  const auto by_uv = plan_python_environment(request, here, std::nullopt, known);
+  ASSERT_TRUE(by_uv) << by_uv.error().message;
+  EXPECT_EQ(by_uv->program, "uv");
+  EXPECT_TRUE(by_uv->installed);
+  EXPECT_EQ(plan_python_environment(request, {{"PATH", "/nowhere"}}, std::nullopt, known)->program, "conda");
+  request.maker = Maker::mamba;
+  const auto by_mamba = plan_python_environment(request, here, std::nullopt, known);
+  ASSERT_TRUE(by_mamba);
+  EXPECT_FALSE(by_mamba->installed);
+  const auto made = create_python_environment(*by_mamba, [](const auto&) -> Result<int> { return 0; });
+  EXPECT_THAT(made, FailsWith(ErrorCode::unavailable, HasSubstr("mamba is not installed")));
+  EXPECT_THAT(made.error().hint, HasSubstr("uv is installed"));
+}
+
 }  // namespace
 }  // namespace gpuwarden::toolkits

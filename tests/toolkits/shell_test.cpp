@@ -60,5 +60,14 @@ TEST(Shell, ChangesSetAndUnset) {
   EXPECT_EQ(after, (Environment{{"B", "2"}, {"C", "3"}}));
 }
 
+TEST(LikelyShell, IsTheOneAroundUnlessItIsForTheStartOfNewOnes) {
+  const Environment fish{{"SHELL", "/usr/bin/fish"}};
+  EXPECT_EQ(likely_shell("zsh", fish, false), Shell::zsh);
+  EXPECT_EQ(likely_shell("zsh", fish, true), Shell::fish);
+  EXPECT_EQ(likely_shell("make", fish, false), Shell::fish);
+  EXPECT_EQ(likely_shell("zsh", {{"SHELL", "/bin/false"}}, true), Shell::zsh);
+  EXPECT_EQ(likely_shell("make", {}, false), Shell::bash);
+}
+
 }  // namespace
 }  // namespace gpuwarden::toolkits

@@ -2,16 +2,13 @@
 // gpuwarden bundle
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/bundle/gather.hpp"
-#include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/machine/make_bundle.hpp"
 #include "machine.hpp"
-#include "options.hpp"
-#include "render/bundle_text.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
 
@@ -28,54 +25,49 @@ constexpr auto kBundleOptions = std::to_array<Option>({
     {"--list", OptionKind::text, "FILE", "show what is in a bundle"},
 });
 
-constexpr std::size_t kLogCap = std::size_t{8} << 20U;
-constexpr std::size_t kLargestLogCap = std::size_t{64} << 20U;
-constexpr std::size_t kLogs = 32;
-constexpr std::uint32_t kMostSeconds = 600;
+/// "2 access token, 1 PEM block"
+std::string counts(const std::map<std::string, std::size_t>& removed) {
+  std::vector<std::string> parts;
+  for (const auto& [kind, count] : removed) parts.push_back(fmt::format("{} x{}", kind, count));
+  return join(parts, ", ");
+}
 
-/// What the command was asked for, checked before anything is read.
-Result<machine::BundleRequest> read_request(const Context& context, const knowledge::Knowledge& knowledge) {
-  const Args& args = context.args;
-  machine::BundleRequest request{.survey = survey_options(context), .program_version = GPUWARDEN_VERSION};
-  request.anonymize = args.has("anonymize");
-  if (const auto text = args.text("for")) {
-    GPUWARDEN_TRY(request.purpose, doctor::read_purpose(*text, knowledge));
+/// What is inside, what was taken out, what is not there and why.
+std::string bundle_text(const bundle::Manifest& manifest, const std::string& file) {
+  std::string text =
+      fmt::format("{}\n{}made by gpuwarden {} on {}{}\n\n", printable(file), manifest.simulated ? "SIMULATED, " : "",
+                  manifest.program_version, manifest.created, manifest.anonymized ? ", names replaced" : "");
+  std::size_t width = 0;
+  for (const bundle::ManifestFile& entry : manifest.files) width = std::max(width, entry.name.size());
+  for (const bundle::ManifestFile& entry : manifest.files) {
+    text += fmt::format("  {:<{}} {:>9}  {}\n", entry.name, width, format_size(Bytes(entry.size)), entry.about);
+    if (!entry.removed.empty())
+      text += fmt::format("  {:<{}} {:>9}  removed: {}\n", "", width, "", counts(entry.removed));
   }
-  GPUWARDEN_TRY(const auto seconds, count_option(args, "seconds", kMostSeconds));
-  if (seconds) request.sample_for = std::chrono::seconds(*seconds);
-  GPUWARDEN_TRY(const auto size, size_option(args, "log-size"));
-  if (size && (size->value == 0 || size->value > kLargestLogCap))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--log-size: at most {} of each log", format_size(Bytes(kLargestLogCap))));
-  const auto logs = args.list("log");
-  if (logs.size() > kLogs) return fail(ErrorCode::invalid_argument, fmt::format("--log: at most {} logs", kLogs));
-  request.output = args.text("output").value_or("");
-  if (args.has("output")) GPUWARDEN_CHECK(bundle::check_output(request.output, {logs.begin(), logs.end()}));
-  for (const std::string& log : logs)
-    GPUWARDEN_CHECK(bundle::gather_log(log, size ? size->value : kLogCap, request.logs));
-  return request;
+  if (!manifest.omitted.empty()) text += "\nnot inside:\n";
+  for (const bundle::Omission& omission : manifest.omitted)
+    text += fmt::format("  {}: {}\n", omission.what, omission.why);
+  const auto removed = manifest.removed();
+  text += fmt::format("\nremoved in all: {}\n", removed.empty() ? "nothing" : counts(removed));
+  return text;
 }
 
 void show(const Context& context, const bundle::Manifest& manifest, const std::string& file) {
-  if (!context.args.has("json")) {
-    fmt::print("{}", bundle_text(manifest, file));
-    return;
-  }
   nlohmann::json document = bundle::to_json(manifest);
   document["file"] = file;
-  print_json(document);
-}
-
-Result<int> list_bundle(const Context& context, const std::string& file) {
-  GPUWARDEN_TRY(const auto bundle, bundle::read_bundle(file));
-  show(context, bundle.manifest, file);
-  return kFine;
+  print_answer(context, document, bundle_text(manifest, file));
 }
 
 Result<int> run_bundle(Context& context) {
-  if (const auto file = context.args.text("list")) return list_bundle(context, *file);
+  if (const auto file = context.args.text("list")) {
+    GPUWARDEN_TRY(const auto bundle, bundle::read_bundle(*file));
+    show(context, bundle.manifest, *file);
+    return kFine;
+  }
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
-  GPUWARDEN_TRY(auto request, read_request(context, knowledge));
+  GPUWARDEN_TRY(auto request, machine::read_bundle_request(context.args, knowledge));
+  request.survey = survey_options(context);
+  request.program_version = GPUWARDEN_VERSION;
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   GPUWARDEN_TRY(const auto made, machine::make_bundle(machine, knowledge, std::move(request), system_clock()));
   const std::string file = made.file.string();

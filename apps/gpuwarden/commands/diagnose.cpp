@@ -5,15 +5,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "diagnose/explain.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/diagnosis/causes.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
+#include "gpuwarden/logs/explain.hpp"
 #include "machine.hpp"
 #include "options.hpp"
+#include "render/causes_text.hpp"
 #include "render/diagnosis_text.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
@@ -32,32 +33,6 @@ constexpr auto kDiagnoseOptions = std::to_array<Option>({
     {"--explain", OptionKind::text, "WHAT",
      "look up a cause, xid=79, a CUDA error code, memory (its words), words, or a line of a log"},
 });
-
-using diagnosis::Diagnosis;
-using facts::Snapshot;
-
-/// What the user wants to see.
-struct ViewOptions {
-  std::optional<double> min_confidence;
-  std::optional<std::uint32_t> top;
-  bool all = false;
-};
-
-Result<ViewOptions> read_view_options(const Args& args) {
-  ViewOptions options{.all = args.has("all")};
-  if (const auto text = args.text("min-confidence")) {
-    const auto number = parse_number(*text);
-    if (!number || *number < 0 || *number > 1)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--min-confidence: '{}' is not a confidence", printable(*text)),
-                  "a number from 0 to 1, for example 0.5");
-    options.min_confidence = number;
-  }
-  constexpr std::uint32_t kMost = 1000;
-  GPUWARDEN_TRY(options.top, count_option(args, "top", kMost));
-  if (options.top == 0) return fail(ErrorCode::invalid_argument, "--top must be at least 1");
-  return options;
-}
 
 /// Options that mean nothing together are told, not left out in silence.
 Result<void> check_options(const Args& args) {
@@ -92,64 +67,61 @@ Result<std::vector<std::string>> operands_of(const Args& args) {
 }
 
 /// The machine that --from, --live or --simulate name. Without them only the logs tell of theirs.
-Result<std::optional<Snapshot>> given_machine(Context& context) {
+Result<std::optional<facts::Snapshot>> given_machine(Context& context) {
   const Args& args = context.args;
   if (!args.has("from") && !args.has("live") && !args.has("simulate")) return std::nullopt;
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   return read_everything(context, machine, {.detail = probe::Detail::full, .holders = true});
 }
 
-/// "box/a.bin holds no text", "a.bin holds no text, b.bin holds no text, and 7 more".
-std::string named(const std::vector<Error>& skipped) {
-  constexpr std::size_t kNamed = 3;
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(kNamed, skipped.size()); ++i) parts.push_back(skipped[i].message);
-  if (skipped.size() > kNamed) parts.push_back(fmt::format("and {} more", skipped.size() - kNamed));
-  return join(parts, ", ");
-}
-
-void tell_what_was_not_read(const logs::Logs& logs) {
-  for (const Error& problem : logs.problems) complain(problem);
-  for (const logs::LogRead& file : logs.files) {
-    if (file.bytes == 0) warn(fmt::format("{} is empty", printable(file.name)));
-    if (!file.text) warn(fmt::format("{} does not look like text", printable(file.name)));
-  }
-  if (logs.skipped.empty()) return;
-  if (logs.files.empty())
-    complain({ErrorCode::invalid_argument, fmt::format("there is nothing to read: {}", named(logs.skipped)),
-              "name a file to have it read whatever it is"});
-  else
-    warn(fmt::format("not read: {}", named(logs.skipped)));
-}
-
 Result<int> diagnose_logs(Context& context) {
-  GPUWARDEN_TRY(const ViewOptions options, read_view_options(context.args));
+  constexpr std::uint32_t kMost = 1000;
+  GPUWARDEN_TRY(const auto min_confidence, read_option(context.args, "min-confidence", logs::parse_confidence));
+  GPUWARDEN_TRY(const auto top, count_option(context.args, "top", kMost));
+  if (top == 0) return fail(ErrorCode::invalid_argument, "--top must be at least 1");
   GPUWARDEN_TRY(const auto operands, operands_of(context.args));
   GPUWARDEN_TRY(const Style style, style_of(context));
   GPUWARDEN_TRY(const auto given, given_machine(context));
   GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
-  logs::Report report = logs::diagnose(operands, {given ? &*given : nullptr, options.min_confidence, &knowledge});
-  tell_what_was_not_read(report.logs);
-  Diagnosis& found = report.diagnosis;
-  const bool failed = !found.causes.empty() || found.only_consequences || !report.environment.empty();
-  const std::size_t most = options.all ? found.causes.size() : options.top.value_or(DiagnosisView{}.causes);
+  logs::Report report = logs::diagnose(operands, {given ? &*given : nullptr, min_confidence, &knowledge});
+  for (const Error& problem : report.logs.problems) complain(problem);
+  for (const std::string& remark : logs::remarks_on(report.logs)) warn(remark);
+  if (const auto nothing = logs::nothing_read(report.logs)) complain(*nothing);
+  auto& causes = report.diagnosis.causes;
+  const bool failed = logs::shows_failure(report);
+  const bool all = context.args.has("all");
   if (context.args.has("json")) {
-    if (options.top && found.causes.size() > *options.top) found.causes.resize(*options.top);
+    if (top && causes.size() > *top) causes.resize(*top);
     print_json(logs::to_json(report));
   } else if (!report.logs.files.empty()) {
-    const DiagnosisView view{report.logs.files.size(), report.machine,     most,          options.all,
-                             report.doubtful,          report.environment, report.answers};
-    fmt::print("{}", diagnosis_text(found, view, style));
+    const DiagnosisView view{all ? causes.size() : top.value_or(DiagnosisView{}.causes), all};
+    fmt::print("{}", diagnosis_text(report, view, style));
   }
   if (!report.logs.problems.empty() || report.logs.files.empty()) return kWrongUsage;
   return failed ? kNo : kFine;
 }
 
+/// A cause, an Xid, or what a line of a log means. The answer "no" where nothing is known about it.
+Result<int> explain(const Context& context) {
+  const std::string words = context.args.text("explain").value_or("") + " " + join(context.args.rest, " ");
+  GPUWARDEN_TRY(const knowledge::Knowledge knowledge, open_knowledge(context));
+  GPUWARDEN_TRY(const Style style, style_of(context));
+  const auto known = logs::explain(words, knowledge);
+  if (!known) return std::unexpected(about("explain", known.error()));
+  if (!known->found() && !known->xid && !context.args.has("json"))
+    return fail(ErrorCode::unsatisfied, fmt::format("nothing is known about '{}'", printable(known->question)),
+                known->lookup.nearest.empty() ? "gpuwarden diagnose --list shows every cause"
+                                              : fmt::format("did you mean '{}'?", known->lookup.nearest));
+  print_answer(context, logs::to_json(*known), explanation_text(*known, context.args.has("all"), style));
+  return known->found() ? kFine : kNo;
+}
+
 Result<int> run_diagnose(Context& context) {
   GPUWARDEN_CHECK(check_options(context.args));
-  if (context.args.has("list")) return list_causes(context);
   if (context.args.has("explain")) return explain(context);
-  return diagnose_logs(context);
+  if (!context.args.has("list")) return diagnose_logs(context);
+  print_answer(context, diagnosis::causes_json(), causes_text());
+  return kFine;
 }
 
 }  // namespace

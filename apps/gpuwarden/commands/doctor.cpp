@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuwarden doctor
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "burn_in.hpp"
@@ -15,7 +13,7 @@
 #include "gpuwarden/doctor/expect.hpp"
 #include "gpuwarden/doctor/fixes.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/doctor/site_purpose.hpp"
+#include "gpuwarden/doctor/request.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
@@ -52,17 +50,6 @@ constexpr auto kBurnInOptions = std::to_array<Option>({
 using doctor::Examination;
 using doctor::Severity;
 
-/// "error" unless --fail-on says otherwise; "never" fails on nothing.
-Result<Severity> fail_on(const Args& args) {
-  const auto text = args.text("fail-on");
-  if (!text) return Severity::error;
-  const auto severity = doctor::severity_from(*text);
-  if (!severity || *severity == Severity::ok)
-    return fail(ErrorCode::invalid_argument, fmt::format("--fail-on: unknown severity '{}'", printable(*text)),
-                "info, warning, error or critical");
-  return *severity;
-}
-
 /// --expect FILE
 Result<std::optional<doctor::Expected>> read_expected(const Args& args) {
   const auto file = args.text("expect");
@@ -72,27 +59,18 @@ Result<std::optional<doctor::Expected>> read_expected(const Args& args) {
   return expected;
 }
 
-/// The file's name without its ending; the path where two files have the same name.
-std::string name_of_machine(const std::string& file, const std::vector<std::string>& files) {
-  const auto stem = [](const std::string& path) { return std::filesystem::path(path).stem().string(); };
-  const auto alike = std::ranges::count_if(files, [&](const std::string& other) { return stem(other) == stem(file); });
-  return alike > 1 ? file : stem(file);
-}
-
 Result<int> compare_machines(Context& context) {
-  std::vector<doctor::NamedMachine> machines;
-  for (const std::string& file : context.args.rest) {
-    GPUWARDEN_TRY(auto captured, read_captures({file}));
-    machines.push_back({name_of_machine(file, context.args.rest), std::move(captured.snapshot)});
-  }
-  if (machines.size() < 2)
+  const auto& files = context.args.rest;
+  if (files.size() < 2)
     return fail(ErrorCode::invalid_argument, "--compare needs two machines at least",
                 "gpuwarden doctor --compare A.json B.json ...   (gpuwarden snapshot -o A.json writes one)");
+  std::vector<doctor::NamedMachine> machines;
+  for (const std::string& name : doctor::names_of_machines(files)) {
+    GPUWARDEN_TRY(auto captured, read_captures({files[machines.size()]}));
+    machines.push_back({name, std::move(captured.snapshot)});
+  }
   const doctor::Comparison comparison = doctor::compare(machines);
-  if (context.args.has("json"))
-    print_json(doctor::to_json(comparison));
-  else
-    fmt::print("{}", comparison_text(comparison));
+  print_answer(context, doctor::to_json(comparison), comparison_text(comparison));
   return comparison.differences.empty() ? kFine : kNo;
 }
 
@@ -105,8 +83,6 @@ std::string subject_of(const facts::Snapshot& snapshot, const doctor::Purpose& p
   return printable(text);
 }
 
-bool is_agreed(const doctor::Fix& fix) { return ask(fmt::format("run: {}\n ", fix.command)); }
-
 void tell(const doctor::FixOutcome& outcome) {
   if (outcome.state == doctor::FixState::done) fmt::print("done: {}\n", outcome.fix.command);
   if (outcome.state == doctor::FixState::failed)
@@ -114,52 +90,27 @@ void tell(const doctor::FixOutcome& outcome) {
 }
 
 /// Runs the fixes that undo easily and stop no work, asking before each.
-int apply(const Context& context, const Examination& examination) {
+Result<int> apply(const Context& context, const Machine& machine, const Examination& examination) {
+  if (machine.captured() || machine.simulated())
+    return fail(ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate");
   const auto fixes = doctor::safe_fixes(examination);
   if (fixes.empty())
     fmt::print("nothing here is safe to be done by itself; gpuwarden doctor --fix shows the commands\n");
   const bool unasked = context.args.has("yes");
-  const auto outcomes = doctor::apply_fixes(
-      fixes,
-      {.agree = [&](const doctor::Fix& fix) { return unasked || is_agreed(fix); }, .run = run_command, .told = tell});
+  const auto is_agreed = [&](const doctor::Fix& fix) { return unasked || ask(fmt::format("run: {}\n ", fix.command)); };
+  const auto outcomes = doctor::apply_fixes(fixes, {.agree = is_agreed, .run = run_command, .told = tell});
   return std::ranges::count(outcomes, doctor::FixState::failed, &doctor::FixOutcome::state) > 0 ? kNo : kFine;
 }
 
-/// --fix and --apply where they were asked for; empty otherwise.
-Result<std::optional<int>> fix(const Context& context, const Machine& machine, const Examination& examination,
-                               Severity least) {
-  if (!context.args.has("fix")) return std::nullopt;
-  if (!context.args.has("apply")) {
-    fmt::print("{}", doctor::fix_script(examination));
-    return examination.worst >= least ? kNo : kFine;
-  }
-  if (machine.captured() || machine.simulated())
-    return fail(ErrorCode::invalid_argument, "--apply works on this machine only", "without --from and --simulate");
-  return apply(context, examination);
-}
-
-/// What is told, and of what.
-struct Verdict {
-  const facts::Snapshot& snapshot;
-  const doctor::Purpose& purpose;
-  const std::optional<facts::BurnInRun>& burn_in;
-  const Examination& examination;
-};
-
-Result<int> print(const Context& context, const Verdict& verdict, Severity least) {
+Result<void> print(const Context& context, const doctor::MachineReport& report, Severity fail_on) {
   GPUWARDEN_TRY(const auto style, style_of(context));
-  if (const auto file = context.args.text("junit")) {
-    GPUWARDEN_CHECK(write_output(*file, doctor::to_junit(verdict.examination, least)));
-  }
-  if (context.args.has("json")) {
-    print_json(doctor::to_json(doctor::MachineReport{verdict.examination, verdict.snapshot, verdict.purpose,
-                                                     verdict.burn_in ? &*verdict.burn_in : nullptr}));
-  } else {
-    fmt::print("{}", doctor_text(verdict.examination, subject_of(verdict.snapshot, verdict.purpose),
-                                 context.args.has("why"), style));
-    if (verdict.burn_in) fmt::print("{}", burn_in_text("Deep test", *verdict.burn_in, style));
-  }
-  return verdict.examination.worst >= least ? kNo : kFine;
+  if (const auto file = context.args.text("junit"))
+    GPUWARDEN_CHECK(write_output(*file, doctor::to_junit(report.examination, fail_on)));
+  std::string text =
+      doctor_text(report.examination, subject_of(report.snapshot, report.purpose), context.args.has("why"), style);
+  if (report.burn_in != nullptr) text += burn_in_text("Deep test", *report.burn_in, style);
+  print_answer(context, doctor::to_json(report), text);
+  return {};
 }
 
 /// Options that mean nothing together are told, not left out in silence.
@@ -191,25 +142,23 @@ Result<int> examine_machine(Context& context) {
     fmt::print("{}", check_list(knowledge));
     return kFine;
   }
-  GPUWARDEN_TRY(const Severity least, fail_on(context.args));
-  doctor::Purpose purpose;
-  if (const auto text = context.args.text("for")) {
-    GPUWARDEN_TRY(purpose, doctor::read_purpose(*text, knowledge));
-  }
-  const doctor::Choice choice{context.args.list("only"), context.args.list("skip")};
-  GPUWARDEN_CHECK(doctor::validate(choice, knowledge));
+  GPUWARDEN_TRY(const auto request, doctor::read_request(context.args, knowledge));
   GPUWARDEN_TRY(const auto expected, read_expected(context.args));
   GPUWARDEN_TRY(const Patient patient, open_patient(context));
   const Machine& machine = patient.machine;
   const facts::Snapshot snapshot =
       read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  GPUWARDEN_TRY(const auto burn_in, run_burn_in(context, machine, snapshot, knowledge));
-  Examination examination = doctor::examine(snapshot, knowledge, purpose, choice, burn_in ? &*burn_in : nullptr);
-  doctor::add_told(examination, patient.told, choice);
+  GPUWARDEN_TRY(const auto run, run_burn_in(context, machine, snapshot, knowledge));
+  const facts::BurnInRun* const burn_in = run ? &*run : nullptr;
+  Examination examination = doctor::examine(snapshot, knowledge, request.purpose, request.choice, burn_in);
+  doctor::add_told(examination, patient.told, request.choice);
   if (expected) doctor::add_expected(examination, snapshot, *expected);
-  GPUWARDEN_TRY(const auto fixed, fix(context, machine, examination, least));
-  if (fixed) return *fixed;
-  return print(context, {snapshot, purpose, burn_in, examination}, least);
+  if (context.args.has("apply")) return apply(context, machine, examination);
+  if (context.args.has("fix"))
+    fmt::print("{}", doctor::fix_script(examination));
+  else
+    GPUWARDEN_CHECK(print(context, {examination, snapshot, request.purpose, burn_in}, request.fail_on));
+  return examination.worst >= request.fail_on ? kNo : kFine;
 }
 
 Result<int> run_doctor(Context& context) {

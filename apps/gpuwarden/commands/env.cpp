@@ -10,6 +10,8 @@
 #include "commands/env_parts.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/toolkits/activation.hpp"
@@ -17,6 +19,7 @@
 #include "gpuwarden/toolkits/modulefile.hpp"
 #include "gpuwarden/toolkits/start_file.hpp"
 #include "machine.hpp"
+#include "render/doctor_text.hpp"
 #include "render/print_json.hpp"
 #include "shared_options.hpp"
 
@@ -46,23 +49,6 @@ constexpr auto kEnvOptions = std::to_array<Option>({
      "list check generate"},
 });
 
-struct Action {
-  std::string_view name;
-  Result<int> (*run)(Context&);
-};
-
-constexpr auto kActions = std::to_array<Action>({
-    {"list", env_list},
-    {"use", env_use},
-    {"exec", env_exec},
-    {"module", env_module},
-    {"persist", env_persist},
-    {"check", env_check},
-    {"create", env_create},
-    {"explain", env_explain},
-    {"generate", env_generate},
-});
-
 std::string list_text(const toolkits::ToolkitListing& listing) {
   std::string text = listing.simulated ? fmt::format("SIMULATED {}  ", printable(listing.fleet)) : "";
   text += listing.driver ? fmt::format("driver {}\n", to_string(*listing.driver)) : "driver: not known\n";
@@ -86,6 +72,53 @@ std::string list_text(const toolkits::ToolkitListing& listing) {
   return text;
 }
 
+/// What is in use, in a line each.
+std::string in_use_text(const facts::Environment& software) {
+  std::string text;
+  for (const auto& toolkit : software.toolkits) {
+    const auto reasons = toolkits::reasons_in_use(toolkit);
+    if (reasons.empty()) continue;
+    text += fmt::format("CUDA {} ({}): {}\n", printable(toolkit.version), printable(toolkit.path), join(reasons, "; "));
+  }
+  for (const auto& python : software.pythons) {
+    if (!python.active || !python.torch_cuda) continue;
+    const auto* torch = facts::find_package(python, "torch");
+    text += fmt::format("PyTorch {} in {}: built {}\n", torch == nullptr ? "" : printable(torch->version),
+                        printable(python.path),
+                        python.torch_cuda->empty() ? "without CUDA" : "with CUDA " + printable(*python.torch_cuda));
+  }
+  return text.empty() ? "no CUDA toolkit and no PyTorch is in use\n" : text;
+}
+
+/// A toolkit among those that are installed.
+struct ChosenToolkit {
+  facts::Toolkit toolkit;
+  facts::Snapshot snapshot;
+};
+
+/// The toolkit of --for (the reason then goes to stderr), else of the first operand, which is taken away.
+Result<ChosenToolkit> take_toolkit(Context& context) {
+  const auto wanted = context.args.text("for");
+  ChosenToolkit chosen;
+  GPUWARDEN_TRY(chosen.snapshot, look_around(context, wanted == "native"));
+  auto& rest = context.args.rest;
+  if (wanted) {
+    GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+    GPUWARDEN_TRY(const auto choice, toolkits::choose_toolkit_for(*wanted, chosen.snapshot, knowledge));
+    say("gpuwarden: {}\n", printable(choice.why));
+    for (const std::string& other : choice.passed_over) say("  not {}\n", printable(other));
+    chosen.toolkit = *choice.toolkit;
+    return chosen;
+  }
+  if (rest.empty())
+    return fail(ErrorCode::invalid_argument, "no CUDA version was given", "for example 12.4; gpuwarden env list");
+  GPUWARDEN_TRY(const auto* found,
+                toolkits::find_toolkit(toolkits::software_of(chosen.snapshot).toolkits, rest.front()));
+  chosen.toolkit = *found;
+  rest.erase(rest.begin());
+  return chosen;
+}
+
 std::vector<toolkits::Change> changes_for(const Context& context, const ChosenToolkit& chosen) {
   return toolkits::activate(chosen.toolkit, toolkits::software_of(chosen.snapshot).toolkits, context.environment);
 }
@@ -93,45 +126,46 @@ std::vector<toolkits::Change> changes_for(const Context& context, const ChosenTo
 /// Prints the changes for the shell to evaluate; on a terminal nobody does, so it is said. `what` was asked for.
 Result<int> hand_out(const Context& context, const std::vector<toolkits::Change>& changes, const std::string& what) {
   GPUWARDEN_TRY(const auto shell, shell_of(context));
-  if (context.args.has("json")) {
-    print_json(toolkits::to_json(changes));
-    return kFine;
-  }
-  fmt::print("{}", toolkits::commands_for(shell, changes));
-  if (::isatty(STDOUT_FILENO) != 0)
+  print_answer(context, toolkits::to_json(changes), toolkits::commands_for(shell, changes));
+  if (!context.args.has("json") && ::isatty(STDOUT_FILENO) != 0)
     say("hint: these are commands for the shell: {}\n", shell == toolkits::Shell::fish
                                                             ? fmt::format("gpuwarden env use {} | source", what)
                                                             : fmt::format("eval \"$(gpuwarden env use {})\"", what));
   return kFine;
 }
 
-}  // namespace
-
 Result<int> env_list(Context& context) {
-  GPUWARDEN_CHECK(check_no_operand(context, "list"));
   GPUWARDEN_TRY(const auto snapshot, look_around(context, false));
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
   const auto listing = toolkits::list_toolkits(snapshot, context.environment, knowledge);
-  if (context.args.has("json"))
-    print_json(toolkits::to_json(listing));
-  else
-    fmt::print("{}", list_text(listing));
+  print_answer(context, toolkits::to_json(listing), list_text(listing));
   return kFine;
+}
+
+/// The doctor's checks of what chooses a toolkit, and nothing else.
+Result<int> env_check(Context& context) {
+  GPUWARDEN_TRY(const auto style, style_of(context));
+  GPUWARDEN_TRY(const auto snapshot, look_around(context, true));
+  GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
+  const auto examination = doctor::examine(snapshot, knowledge, {}, doctor::toolkit_choice());
+  print_answer(
+      context, doctor::to_json(examination),
+      in_use_text(toolkits::software_of(snapshot)) + doctor_text(examination, "what chooses CUDA", false, style));
+  return examination.worst >= doctor::Severity::warning ? kNo : kFine;
 }
 
 Result<int> env_use(Context& context) {
   if (context.args.has("none")) {
-    GPUWARDEN_CHECK(check_no_operand(context, "use --none"));
     const auto changes = toolkits::deactivate(context.environment);
     if (changes.empty()) say("gpuwarden: no toolkit was chosen in this shell; nothing is taken back\n");
     return hand_out(context, changes, "--none");
   }
-  GPUWARDEN_TRY(const auto chosen, take_toolkit(context, "use"));
+  GPUWARDEN_TRY(const auto chosen, take_toolkit(context));
   return hand_out(context, changes_for(context, chosen), chosen.toolkit.version);
 }
 
 Result<int> env_exec(Context& context) {
-  GPUWARDEN_TRY(const auto chosen, take_toolkit(context, "exec"));
+  GPUWARDEN_TRY(const auto chosen, take_toolkit(context));
   const auto& words = context.args.rest;
   if (words.empty())
     return fail(ErrorCode::invalid_argument, "env exec: no command to run", "gpuwarden env exec 12.4 -- make");
@@ -142,13 +176,11 @@ Result<int> env_exec(Context& context) {
 }
 
 Result<int> env_module(Context& context) {
-  GPUWARDEN_TRY(const auto chosen, take_toolkit(context, "module"));
-  const auto file = context.args.text("output");
-  const bool lua = context.args.has("lmod") || (file && file->ends_with(".lua"));
-  const std::string text =
-      toolkits::modulefile(chosen.toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl);
-  if (!file) fmt::print("{}", text);
-  if (file) GPUWARDEN_CHECK(write_output(*file, text));
+  GPUWARDEN_TRY(const auto chosen, take_toolkit(context));
+  const std::string file = context.args.text("output").value_or("-");
+  const bool lua = context.args.has("lmod") || file.ends_with(".lua");
+  GPUWARDEN_CHECK(write_output(
+      file, toolkits::modulefile(chosen.toolkit, lua ? toolkits::ModuleSyntax::lua : toolkits::ModuleSyntax::tcl)));
   return kFine;
 }
 
@@ -158,12 +190,11 @@ Result<int> env_persist(Context& context) {
   GPUWARDEN_TRY(const auto file,
                 given ? Result<std::filesystem::path>(*given) : toolkits::start_file_of(shell, context.environment));
   if (context.args.has("remove")) {
-    GPUWARDEN_CHECK(check_no_operand(context, "persist --remove"));
     GPUWARDEN_TRY(const auto removed, toolkits::unpersist(file));
     fmt::print("{}: the block was taken out; backup: {}\n", removed.file.string(), removed.backup->string());
     return kFine;
   }
-  GPUWARDEN_TRY(const auto chosen, take_toolkit(context, "persist"));
+  GPUWARDEN_TRY(const auto chosen, take_toolkit(context));
   GPUWARDEN_TRY(const auto done, toolkits::persist(file, toolkits::lasting_commands(shell, chosen.toolkit)));
   fmt::print("{}: new shells {} CUDA {} ({}){}\n", done.file.string(), done.changed ? "use" : "use already",
              chosen.toolkit.version, chosen.toolkit.path,
@@ -171,7 +202,24 @@ Result<int> env_persist(Context& context) {
   return kFine;
 }
 
-namespace {
+struct Action {
+  std::string_view name;
+  Result<int> (*run)(Context&);
+  std::size_t operands = 0;  ///< behind its name, at most
+};
+
+constexpr std::size_t kMany = ~std::size_t{0};
+constexpr auto kActions = std::to_array<Action>({
+    {"list", env_list},
+    {"use", env_use, 1},
+    {"exec", env_exec, kMany},
+    {"module", env_module, 1},
+    {"persist", env_persist, 1},
+    {"check", env_check},
+    {"create", env_create, 1},
+    {"explain", env_explain, kMany},
+    {"generate", env_generate, 1},
+});
 
 Result<int> run_env(Context& context) {
   auto& rest = context.args.rest;
@@ -180,6 +228,13 @@ Result<int> run_env(Context& context) {
   if (action == kActions.end()) return std::unexpected(unknown_action(context, name));
   rest.erase(rest.begin());
   GPUWARDEN_CHECK(check_action_options(context, action->name));
+  const Args& args = context.args;
+  const bool in_its_place = args.has("for") || args.has("none") || args.has("remove");
+  const std::size_t most = action->operands == 1 && in_its_place ? 0 : action->operands;
+  if (rest.size() > most)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("env {}: unexpected argument '{}'", name, printable(rest[most])),
+                "see gpuwarden env --help");
   return action->run(context);
 }
 

@@ -13,52 +13,36 @@
 namespace gpuwarden::cli {
 namespace {
 
-using knowledge::KnownVariable;
-
-std::optional<std::string> value_here(const Context& context, const KnownVariable& variable) {
-  const auto found = context.environment.find(std::string(variable.name));
-  return found == context.environment.end() ? std::nullopt : std::optional(found->second);
-}
-
-void print_one(const Context& context, const KnownVariable& variable) {
-  fmt::print("{}\n  {}\n  values:  {}\n  default: {}\n  when:    {}\n", variable.name, variable.meaning,
-             variable.values, variable.default_value, variable.when);
-  if (const auto value = value_here(context, variable)) fmt::print("  here:    {}\n", printable(*value));
-  fmt::print("  source:  {}\n", variable.source);
+std::string in_full(const knowledge::KnownVariable& variable, const Environment& here) {
+  const auto value = here.find(std::string(variable.name));
+  return fmt::format("{}\n  {}\n  values:  {}\n  default: {}\n  when:    {}\n{}  source:  {}\n", variable.name,
+                     variable.meaning, variable.values, variable.default_value, variable.when,
+                     value == here.end() ? "" : fmt::format("  here:    {}\n", printable(value->second)),
+                     variable.source);
 }
 
 }  // namespace
 
 Result<int> env_explain(Context& context) {
   GPUWARDEN_TRY(const auto variables, knowledge::find_known_variables(context.args.rest));
-  if (context.args.has("json")) {
-    print_json(toolkits::to_json(variables, context.environment));
-    return kFine;
-  }
-  const bool in_full = variables.size() == context.args.rest.size();
-  for (const auto* one : variables) {
-    if (in_full)
-      print_one(context, *one);
-    else
-      fmt::print("{:<35} {}\n", one->name, one->meaning);
-  }
+  const bool each_named = variables.size() == context.args.rest.size();
+  std::string text;
+  for (const auto* one : variables)
+    text += each_named ? in_full(*one, context.environment) : fmt::format("{:<35} {}\n", one->name, one->meaning);
+  print_answer(context, toolkits::to_json(variables, context.environment), text);
   return kFine;
 }
 
 Result<int> env_generate(Context& context) {
-  const auto& rest = context.args.rest;
-  if (rest.size() != 1)
+  if (context.args.rest.empty())
     return fail(ErrorCode::invalid_argument, "env generate: name one software", "nccl, vllm or pytorch");
+  const std::string software = to_lower(context.args.rest.front());
   // An unknown word is refused before the machine is asked.
-  GPUWARDEN_CHECK(toolkits::suggest(to_lower(rest.front()), {}));
+  GPUWARDEN_CHECK(toolkits::suggest(software, {}));
   GPUWARDEN_TRY(const auto shell, shell_of(context));
   GPUWARDEN_TRY(const auto snapshot, look_around(context, true));
-  GPUWARDEN_TRY(const auto suggestions, toolkits::suggest(to_lower(rest.front()), snapshot));
-  if (context.args.has("json")) {
-    print_json(toolkits::to_json(suggestions, snapshot));
-    return kFine;
-  }
-  fmt::print("{}", toolkits::script_of(shell, suggestions));
+  GPUWARDEN_TRY(const auto suggestions, toolkits::suggest(software, snapshot));
+  print_answer(context, toolkits::to_json(suggestions, snapshot), toolkits::script_of(shell, suggestions));
   return kFine;
 }
 

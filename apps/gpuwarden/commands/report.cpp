@@ -108,7 +108,9 @@ Result<void> show(const std::vector<Told>& told, const Documents& documents, con
   fmt::print("{}", documents.text(told, style));
   for (const std::string& file : files) {
     GPUWARDEN_TRY(const auto why, healing::read_post_mortem(file));
-    if (why) fmt::print("\n{}{}", files.size() > 1 ? printable(file) + ":\n" : "", diagnosis_text(*why, {}, style));
+    if (why)
+      fmt::print("\n{}{}", files.size() > 1 ? printable(file) + ":\n" : "",
+                 diagnosis_text(logs::report_of(*why), {}, style));
   }
   return {};
 }

@@ -29,12 +29,11 @@ Tone tone_of(Status status) {
 
 std::string counts_of(const doctor::Examination& examination) {
   std::vector<std::string> parts;
-  for (const auto& [severity, one, many] :
-       {std::tuple(Severity::critical, "critical fault", "critical faults"),
-        std::tuple(Severity::error, "error", "errors"), std::tuple(Severity::warning, "warning", "warnings"),
-        std::tuple(Severity::info, "note", "notes")}) {
+  for (const auto& [severity, name] :
+       {std::pair(Severity::critical, "critical fault"), std::pair(Severity::error, "error"),
+        std::pair(Severity::warning, "warning"), std::pair(Severity::info, "note")}) {
     const auto count = std::ranges::count(examination.findings, severity, &Finding::severity);
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, count == 1 ? one : many));
+    if (count > 0) parts.push_back(counted(static_cast<std::uint64_t>(count), name));
   }
   return parts.empty() ? "nothing found" : join(parts, ", ");
 }
@@ -62,16 +61,16 @@ void add_finding(std::string& text, const Finding& finding, bool reasons, const 
   const std::string label = fmt::format("{:<8}", to_string(finding.severity));
   text += fmt::format("\n{} {}\n", style.paint(label, tone_of(finding.severity)),
                       wrapped(printable(finding.title), kIndent, kIndent, style.width));
-  text += fmt::format("{:>{}}{}\n", "", kIndent, wrapped(finding.why, kIndent, kIndent, style.width));
+  text += paragraph(finding.why, kIndent, kIndent, style);
   for (const std::string& step : finding.fix) {
     if (doctor::is_command(step))
       text += fmt::format("{:>{}}{} {}\n", "", kIndent, style.paint("$", Tone::dim), printable(step));
     else
-      text += fmt::format("{:>{}}- {}\n", "", kIndent, wrapped(step, kIndent + 2, kIndent + 2, style.width));
+      text += paragraph("- " + step, kIndent, kIndent + 2, style);
   }
   text += style.paint(fmt::format("{:>{}}[{}]\n", "", kIndent, finding.id), Tone::dim);
   if (!reasons) return;
-  text += fmt::format("{:>{}}source: {}\n", "", kIndent, wrapped(finding.source, kIndent + 8, kIndent, style.width));
+  text += paragraph("source: " + finding.source, kIndent, kIndent, style);
   if (!finding.link.empty()) text += fmt::format("{:>{}}{}\n", "", kIndent, finding.link);
 }
 
@@ -81,8 +80,8 @@ std::string doctor_text(const doctor::Examination& examination, const std::strin
                         const Style& style) {
   std::string text = subject.empty() ? "" : subject + "\n";
   text +=
-      fmt::format("{}: {} ({} {})\n", style.paint(spaced(to_string(examination.overall)), tone_of(examination.overall)),
-                  counts_of(examination), examination.ran.size(), examination.ran.size() == 1 ? "check" : "checks");
+      fmt::format("{}: {} ({})\n", style.paint(spaced(to_string(examination.overall)), tone_of(examination.overall)),
+                  counts_of(examination), counted(examination.ran.size(), "check"));
   text += areas_text(examination, style);
   if (!examination.findings.empty() && examination.worst >= Severity::warning) {
     const Finding& first = examination.findings.front();

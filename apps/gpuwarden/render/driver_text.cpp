@@ -16,24 +16,11 @@ using driver::PreCheck;
 
 constexpr std::size_t kDriverLabel = 16;
 
-void add_row(std::string& text, std::string_view label, const std::string& value) {
-  if (!value.empty()) text += fmt::format("  {}{}\n", fit(label, kDriverLabel), printable(value));
-}
-
 void add_list(std::string& text, std::string_view title, const std::vector<std::string>& lines, Tone tone,
               const Style& style) {
   if (lines.empty()) return;
   text += fmt::format("\n{}\n", style.paint(title, Tone::bold));
   for (const std::string& line : lines) text += fmt::format("  {}\n", style.paint(printable(line), tone));
-}
-
-std::string_view name_of(facts::ModuleFlavour flavour) {
-  return flavour == facts::ModuleFlavour::open ? "open" : "proprietary";
-}
-
-std::string_view name_of(driver::Packaging packaging) {
-  if (packaging == driver::Packaging::distribution) return "the distribution's packages";
-  return packaging == driver::Packaging::runfile ? "NVIDIA's .run installer" : "NVIDIA's package repository";
 }
 
 std::string branch_words(const driver::DriverStatus& status) {
@@ -49,18 +36,16 @@ std::string branch_words(const driver::DriverStatus& status) {
 }
 
 std::string check_line(const PreCheck& check, const driver::DriverRequest& request, const Style& style) {
-  const bool forced = std::ranges::find(request.forced, check.id) != request.forced.end();
-  std::string word(to_string(check.state));
-  Tone tone = Tone::dim;
-  if (check.state == PreCheck::State::ok) tone = Tone::good;
-  if (check.state == PreCheck::State::warning) tone = Tone::warning;
-  if (check.state == PreCheck::State::failed) {
-    word = forced && check.can_be_forced ? "forced" : "no";
-    tone = word == "no" ? Tone::bad : Tone::warning;
-  }
+  using State = PreCheck::State;
+  const bool forced = check.can_be_forced && std::ranges::find(request.forced, check.id) != request.forced.end();
+  std::string_view word = to_string(check.state);
+  if (check.state == State::failed) word = forced ? "forced" : "no";
+  Tone tone = check.state == State::ok ? Tone::good : Tone::dim;
+  if (check.state == State::warning || word == "forced") tone = Tone::warning;
+  if (word == "no") tone = Tone::bad;
   std::string text = fmt::format("  {} {} {}\n", style.paint(fit(word, 8), tone), fit(check.id, kDriverLabel),
                                  check.found.empty() ? "not known" : printable(check.found));
-  if (check.state != PreCheck::State::ok && !check.remedy.empty())
+  if (check.state != State::ok && !check.remedy.empty())
     text +=
         fmt::format("  {}{}\n", std::string(kDriverLabel + 10, ' '), style.paint(printable(check.remedy), Tone::dim));
   return text;
@@ -75,25 +60,30 @@ Tone tone_of(driver::RunState state) {
 }  // namespace
 
 std::string status_text(const driver::DriverStatus& status, const Style& style) {
+  const auto on_or_off = status.secure_boot.value_or(false) ? "on" : "off";
+  const std::pair<std::string_view, std::string> rows[] = {
+      {"loaded", status.loaded.value_or("none")},
+      {"on disk", status.on_disk.value_or("")},
+      {"libraries", status.library.value_or("")},
+      {"firmware", status.firmware.value_or("")},
+      {"fabric manager", status.fabric_manager.value_or("")},
+      {"module", status.flavour ? std::string(to_string(*status.flavour)) : ""},
+      {"branch", branch_words(status)},
+      {"from", status.packaging ? std::string(words_of(*status.packaging)) : ""},
+      {"package", status.package.value_or("")},
+      {"DKMS", join(status.dkms_built_for, ", ")},
+      {"Secure Boot", status.secure_boot ? on_or_off : ""}};
   std::string text = style.paint("NVIDIA driver", Tone::bold) + "\n";
-  add_row(text, "loaded", status.loaded.value_or("none"));
-  add_row(text, "on disk", status.on_disk.value_or(""));
-  add_row(text, "libraries", status.library.value_or(""));
-  add_row(text, "firmware", status.firmware.value_or(""));
-  add_row(text, "fabric manager", status.fabric_manager.value_or(""));
-  add_row(text, "module", status.flavour ? std::string(name_of(*status.flavour)) : "");
-  add_row(text, "branch", branch_words(status));
-  add_row(text, "from", status.packaging ? std::string(name_of(*status.packaging)) : "");
-  add_row(text, "package", status.package.value_or(""));
-  add_row(text, "DKMS", join(status.dkms_built_for, ", "));
-  if (status.secure_boot) add_row(text, "Secure Boot", *status.secure_boot ? "on" : "off");
+  for (const auto& [label, value] : rows) {
+    if (!value.empty()) text += fmt::format("  {}{}\n", fit(label, kDriverLabel), printable(value));
+  }
   add_list(text, "what is wrong", status.problems, Tone::bad, style);
   return text;
 }
 
 std::string recommendation_text(const driver::Recommendation& target, const Style& style) {
   std::string text = fmt::format("{}\n", style.paint(fmt::format("R{}, {} kernel module, from {}", target.branch,
-                                                                 name_of(target.flavour), name_of(target.packaging)),
+                                                                 to_string(target.flavour), words_of(target.packaging)),
                                                      Tone::bold));
   if (target.at_least) text += fmt::format("  at least {}\n", knowledge::to_string(target.at_least));
   add_list(text, "why", target.reasons, Tone::plain, style);

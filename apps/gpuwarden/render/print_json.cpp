@@ -11,4 +11,8 @@ namespace gpuwarden::cli {
 
 void print_json(const nlohmann::json& document) { fmt::print("{}", facts::json_text(document)); }
 
+void print_answer(const Context& context, const nlohmann::json& document, std::string_view text) {
+  fmt::print("{}", context.args.has("json") ? facts::json_text(document) : text);
+}
+
 }  // namespace gpuwarden::cli

@@ -94,6 +94,15 @@ std::string wrapped(std::string_view text, std::size_t first, std::size_t indent
   return result;
 }
 
+std::string paragraph(std::string_view text, std::size_t first, std::size_t indent, const Style& style) {
+  return std::string(first, ' ') + wrapped(text, first, indent, style.width) + "\n";
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, many);
+}
+
 std::string bar(double share, std::size_t width) {
   const auto full = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";

@@ -31,6 +31,11 @@ std::string cut(std::string_view text, const Style& style);
 std::size_t width_of(std::string_view text);
 /// Breaks a text at blanks; the first line begins at `first`, the others at `indent`.
 std::string wrapped(std::string_view text, std::size_t first, std::size_t indent, std::size_t width);
+/// Lines of their own: the text broken at the style's width, the first line behind `first` blanks, the others behind
+/// `indent`.
+std::string paragraph(std::string_view text, std::size_t first, std::size_t indent, const Style& style);
+/// "1 rule", "2 rules"; `many` where it is not `one` with an s.
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many = {});
 /// "[####------]": `share` from 0 to 1.
 std::string bar(double share, std::size_t width);
 

@@ -73,6 +73,19 @@ auto read_option(const NamedValues& values, const std::string& name, Read read)
   return std::move(*value);
 }
 
+/// What is wrong with a value that is none of the known ones: "unknown KIND 'x'".
+Error unknown_value(std::string_view kind, std::string_view text, std::string_view hint);
+/// One of the words that `from` knows: it gives the value of a word, or nothing.
+template <class From>
+auto choice_option(const NamedValues& values, const std::string& name, From from, std::string_view kind,
+                   std::string_view hint) -> Result<decltype(from(std::string_view()))> {
+  const auto text = values.text(name);
+  if (!text) return std::nullopt;
+  auto value = from(*text);
+  if (!value) return std::unexpected(values.about(name, unknown_value(kind, *text, hint)));
+  return value;
+}
+
 /// Two that mean nothing together, and what to do instead.
 struct Clash {
   const char* one;

@@ -14,6 +14,10 @@ struct NamedMachine {
   facts::Snapshot snapshot;
 };
 
+/// What machines are called after the files that tell of them: a file's name without its ending, its path where two
+/// files have the same name.
+std::vector<std::string> names_of_machines(const std::vector<std::string>& files);
+
 /// One fact in which not all machines agree.
 struct Difference {
   std::string what;                 ///< "driver", "GPU 3 VBIOS"

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/base/named_values.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/driver/driver.hpp"
 
 namespace gpuwarden::driver {
@@ -30,14 +32,20 @@ std::vector<OfferedPackage> read_madison(std::string_view text);
 /// How a repository is asked.
 struct AskRepository {
   bool offline = false;
-  bool on_paper = false;  ///< of another machine: this machine's package manager knows nothing of it
-  std::string base;       ///< in place of NVIDIA's repositories, a mirror with their folders; empty: NVIDIA's own
+  std::string base;  ///< in place of NVIDIA's repositories, a mirror with their folders; empty: NVIDIA's own
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
 };
+
+/// Of "mirror" (a URL) and "offline", and GPUWARDEN_OFFLINE of the environment, which a mirror that is named overrides.
+/// Fails with invalid_argument.
+Result<AskRepository> read_asking(const NamedValues& values, const Environment& environment);
 
 /// Whether the packages of the plan's target are there, as a check of the plan (id "repository"): ok, failed with the
 /// newest that is there, or unknown with "not checked: " and the reason.
 PreCheck check_repository(const DriverFacts& facts, const DriverRequest& request, const Recommendation& target,
                           const AskRepository& how, const std::stop_token& stop = {});
+
+/// Whether the plan's branch may not exist at all: the tables do not have it, and no repository confirmed it.
+bool is_in_doubt(const Plan& plan);
 
 }  // namespace gpuwarden::driver

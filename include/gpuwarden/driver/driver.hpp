@@ -24,6 +24,8 @@ enum class Packaging {
   runfile,          ///< NVIDIA-Linux-*.run
 };
 std::string_view to_string(Packaging packaging);
+/// "NVIDIA's package repository".
+std::string_view words_of(Packaging packaging);
 std::optional<Packaging> packaging_from(std::string_view name);
 
 enum class PackageManager { none, apt, dnf, zypper };
@@ -41,6 +43,7 @@ struct InstalledPackage {
 /// What a plan is made from. `snapshot.environment` holds what is known of the machine besides.
 struct DriverFacts {
   facts::Snapshot snapshot;
+  std::filesystem::path root = "/";  ///< below which packages and services were read
   PackageManager manager = PackageManager::none;
   std::vector<InstalledPackage> packages;      ///< of the driver alone
   std::optional<Packaging> packaging;          ///< of the installed driver; empty: none is installed, or not known
@@ -157,7 +160,6 @@ Result<Plan> plan_driver(const DriverFacts& facts, const DriverRequest& request,
 /// What must hold before the way back ends people's sessions and takes the driver from programs.
 std::vector<PreCheck> way_back_checks(const DriverFacts& facts);
 /// The checks that forbid a plan, or a way back: failed, and not forced. They point into what is handed in.
-std::vector<const PreCheck*> refusals(const Plan& plan, const DriverRequest& request);
 std::vector<const PreCheck*> refusals(const std::vector<PreCheck>& checks, const DriverRequest& request);
 
 /// Fails with invalid_argument where the request forces what cannot be forced: what is neither a check of these that
@@ -173,6 +175,13 @@ std::string script_of(const Plan& plan, const DriverRequest& request = {});
 
 /// Where plans keep their records, inside the root.
 inline constexpr std::string_view kDriverFolder = "/var/lib/gpuwarden/driver";
+
+/// What is known of the driver on a surveyed machine. `root`: "/", or the folder of an image, of which only what lies
+/// in it is read. `told`: the snapshot is of a capture or a simulated fleet; without an image nothing else is then
+/// looked at, and `distribution` ("ubuntu:22.04"; may be empty) stands for what it does not tell. Fails as
+/// name_distribution does.
+Result<DriverFacts> gather_driver_facts(facts::Snapshot snapshot, const std::filesystem::path& root, bool told,
+                                        std::string_view distribution);
 
 /// Reads what a plan needs besides the GPUs and the survey: packages, services, sessions. `root`: of an image, "/" for
 /// this machine.

@@ -74,6 +74,13 @@ Result<std::string> new_run_id(const std::filesystem::path& root, Clock::WallTim
 /// The same for a plan: who may not read the records can make one, though not apply it, and gets the time alone.
 Result<std::string> plan_run_id(const std::filesystem::path& root, Clock::WallTime now);
 
+/// The plan for a machine or an image, named so that it can be applied there. Fails as plan_driver() and plan_run_id()
+/// do.
+Result<Plan> make_plan(const DriverFacts& facts, const DriverRequest& request, const knowledge::Knowledge& knowledge,
+                       Clock::WallTime now);
+/// What the steps of a run have written.
+std::filesystem::path log_of(const std::filesystem::path& root, const DriverRun& run);
+
 /// What opening does where nothing was ever recorded.
 enum class Records { make, must_exist };
 
@@ -85,6 +92,9 @@ class DriverProcedure {
   /// (nothing is then made); and with permission_denied, corrupt.
   static Result<DriverProcedure> open(const std::filesystem::path& root, ShellRunner shell, Clock& clock,
                                       Records records = Records::make);
+  /// The same for a driver that is really changed, by this machine's shell and clock. Fails with permission_denied,
+  /// too, where root is not who asks.
+  static Result<DriverProcedure> open_as_root(const std::filesystem::path& root, Records records);
   /// Reads the journal alone; nothing is made and nothing locked.
   static Result<std::vector<DriverRun>> history(const std::filesystem::path& root);
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "gpuwarden/base/result.hpp"
+
 namespace gpuwarden::knowledge {
 
 /// Up to four numbers: 550.54.15, 12.4.131, 2.5.1. All zero: not known. Ordered number by number.
@@ -23,6 +25,10 @@ struct Version {
   /// none, or a number is beyond nine digits.
   static std::optional<Version> parse(std::string_view text);
 };
+
+/// A version and nothing else: "12.8". Of "12.8beta" the beginning would be another version than what was asked for.
+/// Fails with invalid_argument.
+Result<Version> read_version(std::string_view text);
 
 /// "12.4" of 12.4.0; trailing zeros beyond two numbers are left out. Drivers as NVIDIA writes them: "580.65.06", "580".
 std::string to_string(const Version& version);

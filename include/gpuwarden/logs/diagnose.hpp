@@ -58,6 +58,15 @@ struct Report {
 /// logs.problems, and the rest is diagnosed all the same.
 Report diagnose(const std::vector<std::string>& paths, const Options& options = {});
 
+/// The report of a diagnosis that was made before: nothing is known but its causes.
+Report report_of(diagnosis::Diagnosis diagnosis);
+
+/// Whether anything is wrong: a cause, consequences of one that is not visible, or a finding.
+bool shows_failure(const Report& report);
+
+/// How sure a cause must be: from 0 to 1. Fails with invalid_argument.
+Result<double> parse_confidence(std::string_view text);
+
 /// The diagnosis as `gpuwarden diagnose --json` prints it (docs/json.md).
 nlohmann::json to_json(const Report& report);
 

@@ -33,4 +33,10 @@ struct Logs {
 /// Files that were found in a folder or an archive and hold no text are skipped.
 Logs read_logs(const LogFiles& files);
 
+/// What is to be known of what was read: that a file is empty, or does not look like text, and which were skipped. Safe
+/// to print.
+std::vector<std::string> remarks_on(const Logs& logs);
+/// Why nothing was read, where that is because all that was found was skipped.
+std::optional<Error> nothing_read(const Logs& logs);
+
 }  // namespace gpuwarden::logs

@@ -94,6 +94,10 @@ class Machine {
   /// All facts that judges look at: GPUs, the kernel's log and the software around them. A capture is what it is; a
   /// simulated fleet has no software of its own.
   facts::Snapshot survey(const SurveyOptions& options, const probe::ReadRequest& request = {}) const;
+  /// The software that programs which are started here find, by their variables, below another root too; a simulated
+  /// fleet's are this machine's. The GPUs are read as well where `gpus`, unless another root is looked at. A capture is
+  /// what it is; fails with unsatisfied where it tells of no software.
+  Result<facts::Snapshot> survey_software(const SurveyOptions& options, bool gpus) const;
   /// What is built in, under the overlays. Fails where an overlay cannot be read or is wrong, naming it.
   Result<knowledge::Knowledge> knowledge() const;
   /// The reservations of this machine, for a holder who runs `command`; without a `run_id` for somebody who only looks.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gpuwarden/base/clock.hpp"
+#include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
 #include "gpuwarden/doctor/purpose.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
@@ -24,6 +25,11 @@ struct BundleRequest {
   bool anonymize = false;              ///< names of people and machines are taken out, too
   std::string program_version;
 };
+
+/// Of "output", "anonymize", "log" (files, at most 32), "log-size" (how much of each log's end; 8 MiB, at most 64),
+/// "seconds" (at most 600) and "for" (a purpose). Fails with invalid_argument, and as bundle::check_output and
+/// bundle::gather_log do, which read the logs.
+Result<BundleRequest> read_bundle_request(const NamedValues& values, const knowledge::Knowledge& knowledge);
 
 struct MadeBundle {
   std::filesystem::path file;

@@ -9,6 +9,7 @@
 #include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
+#include "gpuwarden/toolkits/toolkits.hpp"
 
 namespace gpuwarden::toolkits {
 
@@ -21,6 +22,12 @@ std::optional<knowledge::Version> driver_of(const facts::Snapshot& snapshot);
 
 /// The architectures of a snapshot's NVIDIA GPUs, one each, lowest first, as far as they are known.
 std::vector<int> architectures_of(const facts::Snapshot& snapshot, const knowledge::Knowledge& knowledge);
+
+/// choose_toolkit() among a snapshot's own, for an architecture that a user names: as parse_architecture() takes it, or
+/// "native": of all GPUs that are there. Points into the snapshot. Fails as these do, and with unsatisfied where no
+/// GPU's architecture is known.
+Result<ToolkitChoice> choose_toolkit_for(std::string_view architecture, const facts::Snapshot& snapshot,
+                                         const knowledge::Knowledge& knowledge);
 
 struct ListedToolkit {
   facts::Toolkit toolkit;

@@ -18,6 +18,11 @@ std::string_view to_string(Shell shell);
 /// The shell of a program's name or path: "/usr/bin/zsh", "-bash" (a login shell), "dash". Empty for any other.
 std::optional<Shell> shell_from(std::string_view program);
 
+/// The shell whose words are wanted where none is named. `around`: the program that runs this one, which evaluates what
+/// is printed; SHELL of the environment is the login shell, which counts more `at_start` of new shells. bash where
+/// neither is a shell.
+Shell likely_shell(std::string_view around, const Environment& variables, bool at_start);
+
 /// The text as one literal word: nothing in it is expanded, whatever it holds.
 std::string quoted(Shell shell, std::string_view text);
 

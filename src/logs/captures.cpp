@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/machine/captures.hpp"
+#include "gpuwarden/logs/captures.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,8 +10,9 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
+#include "gpuwarden/logs/recognise.hpp"
 
-namespace gpuwarden::machine {
+namespace gpuwarden::logs {
 namespace {
 
 /// A pipe, as in --from <(ssh node nvidia-smi), is read until its writer ends.
@@ -30,6 +31,13 @@ Result<NamedText> read_one(const std::string& file) {
   return NamedText{name, std::move(text)};
 }
 
+void add_part(capture::Capture& whole, capture::Capture part) {
+  if (whole.parts.empty())
+    whole = std::move(part);
+  else
+    capture::add_capture(whole, std::move(part));
+}
+
 }  // namespace
 
 Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files) {
@@ -43,19 +51,15 @@ Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files)
 
 Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
   GPUWARDEN_TRY(const auto texts, read_texts(files));
-  return captures_of(texts);
-}
-
-Result<capture::Capture> captures_of(const std::vector<NamedText>& texts) {
   capture::Capture whole;
   for (const NamedText& file : texts) {
-    GPUWARDEN_TRY(capture::Capture part, capture::read_capture(file.text, file.name));
-    if (whole.parts.empty())
-      whole = std::move(part);
-    else
-      capture::add_capture(whole, std::move(part));
+    auto part = capture::read_capture(file.text, file.name);
+    if (!part)
+      return std::unexpected(part.error().code == ErrorCode::corrupt ? without_facts(file.text, file.name)
+                                                                     : part.error());
+    add_part(whole, std::move(*part));
   }
   return whole;
 }
 
-}  // namespace gpuwarden::machine
+}  // namespace gpuwarden::logs

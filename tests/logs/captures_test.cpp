@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpuwarden/machine/captures.hpp"
+#include "gpuwarden/logs/captures.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
 
-namespace gpuwarden::machine {
+namespace gpuwarden::logs {
 namespace {
 
 using testing::FailsWith;
@@ -52,5 +52,17 @@ TEST(Captures, APipeIsReadUntilItsWriterEnds) {
   EXPECT_EQ(capture->snapshot.gpus.size(), 1U);
 }
 
+constexpr const char* kOutOfMemory =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB "
+    "of which 5.25 MiB is free.\n";
+
+TEST(Captures, ALogWithoutFactsIsHandedToDiagnose) {
+  const TempDir dir;
+  put(dir / "list.txt", kList);
+  put(dir / "run.log", kOutOfMemory);
+  EXPECT_THAT(read_captures({(dir / "list.txt").string(), (dir / "run.log").string()}),
+              FailsWith(ErrorCode::corrupt, HasSubstr("run.log: a log of a failure")));
+}
+
 }  // namespace
-}  // namespace gpuwarden::machine
+}  // namespace gpuwarden::logs

@@ -8,17 +8,15 @@
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/capture/capture.hpp"
 
-namespace gpuwarden::machine {
+namespace gpuwarden::logs {
 
 using capture::NamedText;
 
 /// The files' texts. "-" is standard input, a pipe is read until its writer ends.
 Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files);
-/// What they tell of one machine, joined. Fails with corrupt where one tells of none.
-Result<capture::Capture> captures_of(const std::vector<NamedText>& texts);
 
-/// Several captures of one machine, joined; Capture::warnings tells what did not fit together. "-" is standard input, a
-/// pipe is read until its writer ends. Fails as read_file, bundle::capture_text and capture::read_capture do.
+/// Several captures of one machine, joined; Capture::warnings tells what did not fit together. Fails as read_texts()
+/// and capture::read_capture() do, and of a text that is a log of a failure says which command reads it.
 Result<capture::Capture> read_captures(const std::vector<std::string>& files);
 
-}  // namespace gpuwarden::machine
+}  // namespace gpuwarden::logs
