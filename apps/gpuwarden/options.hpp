@@ -2,6 +2,8 @@
 // What the options that several commands share mean.
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,10 +38,10 @@ Result<std::vector<std::string>> fall_back_to_config(Context& context);
 /// The `run:` of --config behind what was typed. Fails as the file's reader does.
 Result<void> fall_back_to_run_config(Context& context);
 
-/// Two options that mean nothing together, and what to do instead.
+/// Options that mean nothing together, and what to do instead.
 struct Clash {
   const char* one;
-  const char* other;
+  const char* other;  ///< one or several, with blanks between
   const char* hint;
 };
 /// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
@@ -57,5 +59,11 @@ Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::s
 Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most);
 Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key);
 Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key);
+/// --interval, between readings: 100ms to 10m.
+Result<std::optional<std::chrono::milliseconds>> interval_option(const Args& args);
+/// --timeout, which is more than 0.
+Result<std::optional<std::chrono::milliseconds>> timeout_option(const Args& args);
+/// The file of --rules; without it telemetry::find_alert_rules().
+std::filesystem::path alert_rules_file(const Context& context);
 
 }  // namespace gpuwarden::cli
