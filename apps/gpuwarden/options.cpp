@@ -238,14 +238,19 @@ std::filesystem::path alert_rules_file(const Context& context) {
 
 Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
   for (const Clash& clash : clashes) {
-    if (!args.has(clash.one)) continue;
-    for (const auto other : split_words(clash.other)) {
-      if (args.has(std::string(other)))
-        return fail(ErrorCode::invalid_argument, fmt::format("--{} and --{} cannot be used together", clash.one, other),
-                    clash.hint);
-    }
+    if (args.has(clash.one) && args.has(clash.other))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--{} and --{} cannot be used together", clash.one, clash.other), clash.hint);
   }
   return {};
+}
+
+Result<void> check_standard_output(const Args& args, const std::vector<std::string>& files) {
+  const auto taken = std::ranges::count_if(files, [&](const std::string& key) { return args.text(key) == "-"; });
+  if (taken + (args.has("json") ? 1 : 0) <= 1) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("standard output can take one of --{} and --json", join(files, ", --")),
+              "name files for the others");
 }
 
 Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint) {

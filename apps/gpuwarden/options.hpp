@@ -38,15 +38,17 @@ Result<std::vector<std::string>> fall_back_to_config(Context& context);
 /// The `run:` of --config behind what was typed. Fails as the file's reader does.
 Result<void> fall_back_to_run_config(Context& context);
 
-/// Options that mean nothing together, and what to do instead.
+/// Two options that mean nothing together, and what to do instead.
 struct Clash {
   const char* one;
-  const char* other;  ///< one or several, with blanks between
+  const char* other;
   const char* hint;
 };
 /// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
 Result<void> check_clashes(const Args& args, std::span<const Clash> clashes);
 
+/// Fails with invalid_argument where more than one of these options' files and --json is standard output.
+Result<void> check_standard_output(const Args& args, const std::vector<std::string>& files);
 /// Fails with invalid_argument where a command to run was given to `what` ("lease --list"), which runs none.
 Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint);
 /// Fails with invalid_argument where --json was given to `what` ("sim stop"), which has no answer to print.

@@ -70,10 +70,9 @@ Result<int> exec_in(Context& context) {
   if (context.args.rest.size() < 2)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
   GPUWARDEN_TRY(const Machine machine, open_fleet(context, *fleet));
-  Environment environment = context.environment;
-  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
   // This process stays, so that the fleet lives as long as the program.
-  const auto code = launch::run_in_foreground({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
+  const auto code = launch::run_in_foreground({context.args.rest.begin() + 1, context.args.rest.end()},
+                                              machine.environment_for(context.environment));
   return code ? *code : refuse_program(code.error());
 }
 

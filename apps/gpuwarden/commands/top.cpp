@@ -67,13 +67,22 @@ bool shows_others(const Args& args) { return args.has("peers") || args.has("prom
 Result<void> check_whom_to_show(const Args& args) {
   static constexpr const char* kOne = "each names what is shown: give one of them";
   static constexpr const char* kDriver = "other machines are asked by their own gpuwarden serve";
+  static constexpr const char* kWatched = "alerts are raised only while this machine is watched";
+  static constexpr const char* kElsewhere = "other machines raise their own alerts";
   static constexpr auto kClashes = std::to_array<Clash>({
-      {"peers", "prometheus simulate from", kOne},
-      {"prometheus", "simulate from", kOne},
-      {"peers", "probe wake", kDriver},
-      {"prometheus", "probe wake", kDriver},
-      {"rules", "once from", "alerts are raised only while this machine is watched"},
-      {"rules", "peers prometheus", "other machines raise their own alerts"},
+      {"peers", "prometheus", kOne},
+      {"peers", "simulate", kOne},
+      {"peers", "from", kOne},
+      {"prometheus", "simulate", kOne},
+      {"prometheus", "from", kOne},
+      {"peers", "probe", kDriver},
+      {"peers", "wake", kDriver},
+      {"prometheus", "probe", kDriver},
+      {"prometheus", "wake", kDriver},
+      {"rules", "once", kWatched},
+      {"rules", "from", kWatched},
+      {"rules", "peers", kElsewhere},
+      {"rules", "prometheus", kElsewhere},
   });
   GPUWARDEN_CHECK(check_clashes(args, kClashes));
   if (args.has("token-file") && !shows_others(args))
