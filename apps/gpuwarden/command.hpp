@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/base/subprocess.hpp"
 
@@ -56,26 +56,10 @@ struct OptionGroup {
 };
 
 /// What was given, by the options' keys ("num-gpus").
-class Args {
- public:
-  bool has(const std::string& key) const { return values_.contains(key); }
-  /// The value; empty for a flag, or an optional value that was left out.
-  std::optional<std::string> text(const std::string& key) const;
-  /// Values of a list, split at commas.
-  std::vector<std::string> list(const std::string& key) const;
-  /// All values of an option that may be repeated, as they are.
-  std::vector<std::string> all(const std::string& key) const;
-  void set(const std::string& key, const std::vector<std::string>& values) { values_[key] = values; }
-  /// Sets what is not set yet: how the environment and files stand behind the command line.
-  void fall_back(const std::string& key, const std::vector<std::string>& values) { values_.try_emplace(key, values); }
-  void forget(const std::string& key) { values_.erase(key); }
-  /// The values of `other` for whatever is not set yet.
-  void fall_back_to(const Args& other);
+struct Args : NamedValues {
+  Args() : NamedValues("--") {}
   std::vector<std::string> rest;                              ///< operands, and everything after "--"
   std::vector<std::pair<std::string, std::string>> needless;  ///< options of Elsewhere::Kind::needless, and why
-
- private:
-  std::map<std::string, std::vector<std::string>> values_;
 };
 
 struct Subcommand;

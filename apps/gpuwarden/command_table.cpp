@@ -121,31 +121,6 @@ std::string overview() {
   return text;
 }
 
-void Args::fall_back_to(const Args& other) {
-  for (const auto& [key, values] : other.values_) fall_back(key, values);
-}
-
-std::optional<std::string> Args::text(const std::string& key) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) return std::nullopt;
-  return found->second.empty() ? "" : found->second.front();
-}
-
-std::vector<std::string> Args::list(const std::string& key) const {
-  std::vector<std::string> result;
-  const auto found = values_.find(key);
-  if (found == values_.end()) return result;
-  for (const std::string& value : found->second) {
-    for (const auto piece : split(value, ',')) result.emplace_back(trim(piece));
-  }
-  return result;
-}
-
-std::vector<std::string> Args::all(const std::string& key) const {
-  const auto found = values_.find(key);
-  return found == values_.end() ? std::vector<std::string>{} : found->second;
-}
-
 void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 int complain(const Error& error) {

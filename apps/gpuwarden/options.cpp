@@ -179,44 +179,7 @@ Result<std::int32_t> priority_option(const Args& args) {
 
 }  // namespace
 
-Error about(const std::string& key, const Error& error) {
-  return {ErrorCode::invalid_argument, fmt::format("--{}: {}", key, error.message), error.hint};
-}
-
-namespace {
-
-/// The option's value by its reader; nothing where it was not given.
-template <class Value, class... Limits>
-Result<std::optional<Value>> value_option(const Args& args, const std::string& key,
-                                          Result<Value> (*read)(std::string_view, Limits...), Limits... limits) {
-  const auto text = args.text(key);
-  if (!text) return std::nullopt;
-  const auto value = read(*text, limits...);
-  if (!value) return std::unexpected(about(key, value.error()));
-  return *value;
-}
-
-}  // namespace
-
-Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most) {
-  return value_option(args, key, parse_count, most);
-}
-
-Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most) {
-  return value_option(args, key, parse_count_range, most);
-}
-
-Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key) {
-  return value_option(args, key, parse_meant_size);
-}
-
-Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key) {
-  const auto text = args.text(key);
-  if (!text || text->empty()) return std::nullopt;
-  const auto duration = parse_duration(*text);
-  if (!duration) return std::unexpected(about(key, duration.error()));
-  return *duration;
-}
+Error about(const std::string& key, const Error& error) { return Args().about(key, error); }
 
 Result<std::optional<std::chrono::milliseconds>> interval_option(const Args& args) {
   GPUWARDEN_TRY(const auto interval, duration_option(args, "interval"));
@@ -234,15 +197,6 @@ Result<std::optional<std::chrono::milliseconds>> timeout_option(const Args& args
 std::filesystem::path alert_rules_file(const Context& context) {
   const auto named = context.args.text("rules");
   return named ? std::filesystem::path(*named) : telemetry::find_alert_rules(context.environment);
-}
-
-Result<void> check_clashes(const Args& args, std::span<const Clash> clashes) {
-  for (const Clash& clash : clashes) {
-    if (args.has(clash.one) && args.has(clash.other))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--{} and --{} cannot be used together", clash.one, clash.other), clash.hint);
-  }
-  return {};
 }
 
 Result<void> check_standard_output(const Args& args, const std::vector<std::string>& files) {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "command.hpp"
-#include "gpuwarden/base/typed_values.hpp"
+#include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/placement/job_config.hpp"
 #include "gpuwarden/placement/request.hpp"
 
@@ -38,15 +38,6 @@ Result<std::vector<std::string>> fall_back_to_config(Context& context);
 /// The `run:` of --config behind what was typed. Fails as the file's reader does.
 Result<void> fall_back_to_run_config(Context& context);
 
-/// Two options that mean nothing together, and what to do instead.
-struct Clash {
-  const char* one;
-  const char* other;
-  const char* hint;
-};
-/// Fails with invalid_argument for the first two that were both given: told, not left out in silence.
-Result<void> check_clashes(const Args& args, std::span<const Clash> clashes);
-
 /// Fails with invalid_argument where more than one of these options' files and --json is standard output.
 Result<void> check_standard_output(const Args& args, const std::vector<std::string>& files);
 /// Fails with invalid_argument where a command to run was given to `what` ("lease --list"), which runs none.
@@ -56,11 +47,6 @@ Result<void> refuse_json(const Args& args, std::string_view what, std::string hi
 
 /// The error as invalid_argument of this option: "--min-memory: 'x' is not a size".
 Error about(const std::string& key, const Error& error);
-/// Values of single options; fail with invalid_argument naming the option.
-Result<std::optional<std::uint32_t>> count_option(const Args& args, const std::string& key, std::uint32_t most);
-Result<std::optional<CountRange>> range_option(const Args& args, const std::string& key, std::uint32_t most);
-Result<std::optional<Bytes>> size_option(const Args& args, const std::string& key);
-Result<std::optional<std::chrono::milliseconds>> duration_option(const Args& args, const std::string& key);
 /// --interval, between readings: 100ms to 10m.
 Result<std::optional<std::chrono::milliseconds>> interval_option(const Args& args);
 /// --timeout, which is more than 0.
