@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "common_options.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "render/from_template.hpp"
 #include "shared_options.hpp"

@@ -39,8 +39,7 @@ std::string level_word(AlertLevel level) { return level == AlertLevel::info ? "n
 
 std::string heading(const Summary& summary, const Style& style) {
   std::string text = style.paint(recording::host_text(summary), Tone::bold);
-  text += fmt::format(": {} GPU{}, {}\n", summary.gpus.size(), summary.gpus.size() == 1 ? "" : "s",
-                      recording::window_text(summary));
+  text += fmt::format(": {}, {}\n", counted(summary.gpus.size(), "GPU"), recording::window_text(summary));
   const std::string command = recording::command_text(summary);
   if (!command.empty())
     text += cut(fmt::format("command: {}", command), style) +
