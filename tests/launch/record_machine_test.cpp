@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/launch/record_machine.hpp"
 
-#include <thread>
+#include <fmt/format.h>
 
+#include <csignal>
+
+#include "gpuwarden/base/child.hpp"
 #include "machine/simulated.hpp"
 #include "support/matchers.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -41,8 +45,8 @@ TEST_F(RecordMachine, WritesDownTheNamedGpusWhileACommandRuns) {
   ASSERT_THAT(recorded, IsOk());
   EXPECT_THAT((*recorded)->gpus().gpus, SizeIs(2));
   ASSERT_THAT((*recorded)->start(), IsOk());
-  EXPECT_GE((*recorded)->progress().readings, 1U) << "what ends at once has a reading, too";
   const recording::Told told = (*recorded)->finish(3);
+  EXPECT_GE((*recorded)->progress().readings, 1U) << "what ends at once has a reading, too";
   EXPECT_THAT(told.summary.gpus, SizeIs(2));
   EXPECT_EQ(told.summary.info.command, request.command);
   EXPECT_EQ(told.summary.info.exit_code, 3);
@@ -62,16 +66,19 @@ TEST_F(RecordMachine, AShortOneIsReadOftenEnough) {
 TEST_F(RecordMachine, WhatCannotBeWrittenIsToldOnce) {
   const machine::Machine machine = open();
   std::vector<std::string> told;
-  RecordRequest request{.command = {"train"}, .interval = 100ms};
-  request.files.csv = "/dev/full";
+  std::signal(SIGPIPE, SIG_IGN);
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe.has_value());
+  RecordRequest request{.interval = 100ms};
+  request.files.csv = fmt::format("/dev/fd/{}", pipe->write_end.get());
   request.log = [&](const std::string& line) { told.push_back(line); };
   const auto recorded = MachineRecording::open(machine, std::move(request));
   ASSERT_THAT(recorded, IsOk());
+  pipe->read_end.reset();
   ASSERT_THAT((*recorded)->start(), IsOk());
-  std::this_thread::sleep_for(400ms);
+  EXPECT_TRUE(testing::eventually(testing::kSoon, [&] { return (*recorded)->progress().lost >= 2; }));
   (*recorded)->finish();
-  EXPECT_GE((*recorded)->progress().lost, 1U);
-  EXPECT_THAT(told, ::testing::ElementsAre(HasSubstr("/dev/full")));
+  EXPECT_THAT(told, ::testing::ElementsAre(HasSubstr("cannot write")));
 }
 
 TEST_F(RecordMachine, WithoutAGpuThereIsNothingToRecord) {
