@@ -57,8 +57,8 @@ constexpr auto kSmiWords = std::to_array<Elsewhere>({
 
 using facts::GpuRecord;
 
-/// Who holds what and what is out of use. A listing does without where nothing can be known of it, and says so where
-/// that is no matter of this machine's setup.
+/// Who holds what and what is out of use. A listing does without what cannot be known; of leases it says so only where
+/// that took too long, as there are machines on which nobody keeps any.
 machine::UseNow read_use(const Machine& machine, const facts::Snapshot& snapshot) {
   machine::UseNow use = machine::use_now(machine, snapshot, system_clock().wall_now());
   if (use.leases_problem && use.leases_problem->code == ErrorCode::timed_out) warn(use.leases_problem->message);
