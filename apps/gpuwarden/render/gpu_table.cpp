@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/trouble.hpp"
@@ -31,7 +32,8 @@ Tone tone_of(const Value& value, const Value& warning, const Value& bad) {
 }
 
 /// All columns but the state, which has what room is left.
-enum Column : std::uint8_t { index, name, capability, load, memory_bar, memory, share, temperature, power, kColumns };
+enum Column : std::uint8_t { index, name, capability, load, memory_bar, memory, share, temperature, power };
+constexpr std::size_t kColumns = power + 1;
 
 struct ColumnRow {
   const char* title;
