@@ -16,26 +16,18 @@ namespace {
 
 constexpr std::uint32_t kLongestTest = 86'400;
 
-Result<void> need_burn_in(const Args& args) {
-  for (const auto* key : {"deep-seconds", "deep-memory", "gpus", "force"}) {
-    if (args.has(key) && !args.has("deep"))
-      return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --deep", key), "gpuwarden doctor --deep ...");
-  }
-  return {};
-}
-
-Result<void> read_options(const Args& args, burn_in::Options& options) {
-  GPUWARDEN_TRY(const auto seconds, count_option(args, "deep-seconds", kLongestTest));
-  if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));
-  GPUWARDEN_TRY(const auto percent, count_option(args, "deep-memory", 95));
-  if (percent) options.memory_share = *percent / 100.0;
-  options.force = args.has("force");
-  return {};
-}
-
 void show_progress(std::string_view what) { say("gpuwarden: {} ...\n", printable(what)); }
 
 }  // namespace
+
+Result<burn_in::Options> read_burn_in_options(const Context& context, const facts::Snapshot& snapshot,
+                                              const std::string& seconds_key) {
+  burn_in::Options options = burn_in::options_from(context.environment, snapshot);
+  GPUWARDEN_TRY(const auto seconds, count_option(context.args, seconds_key, kLongestTest));
+  if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));
+  options.force = context.args.has("force");
+  return options;
+}
 
 Result<facts::BurnInRun> test_gpus(const Context& context, const Machine& machine, const facts::Snapshot& snapshot,
                                    const knowledge::Knowledge& knowledge, burn_in::Options options) {
@@ -52,12 +44,18 @@ Result<std::optional<facts::BurnInRun>> run_burn_in(const Context& context, cons
                                                     const facts::Snapshot& snapshot,
                                                     const knowledge::Knowledge& knowledge) {
   const Args& args = context.args;
-  GPUWARDEN_CHECK(need_burn_in(args));
-  if (!args.has("deep")) return std::nullopt;
-  burn_in::Options options = burn_in::options_from(context.environment, snapshot);
-  GPUWARDEN_CHECK(read_options(args, options));
-  GPUWARDEN_TRY(auto run, test_gpus(context, machine, snapshot, knowledge, std::move(options)));
-  return std::optional(std::move(run));
+  if (!args.has("deep")) {
+    for (const auto* key : {"deep-seconds", "deep-memory", "gpus", "force"}) {
+      if (args.has(key))
+        return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --deep", key),
+                    "gpuwarden doctor --deep ...");
+    }
+    return std::nullopt;
+  }
+  GPUWARDEN_TRY(burn_in::Options options, read_burn_in_options(context, snapshot, "deep-seconds"));
+  GPUWARDEN_TRY(const auto percent, count_option(args, "deep-memory", 95));
+  if (percent) options.memory_share = *percent / 100.0;
+  return test_gpus(context, machine, snapshot, knowledge, std::move(options));
 }
 
 }  // namespace gpuwarden::cli

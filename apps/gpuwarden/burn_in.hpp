@@ -15,6 +15,10 @@ Result<std::optional<facts::BurnInRun>> run_burn_in(const Context& context, cons
                                                     const facts::Snapshot& snapshot,
                                                     const knowledge::Knowledge& knowledge);
 
+/// CUDA's libraries, --force, and how long each GPU may take (the option `seconds_key`). Fails naming the option.
+Result<burn_in::Options> read_burn_in_options(const Context& context, const facts::Snapshot& snapshot,
+                                              const std::string& seconds_key);
+
 /// Runs the tests on the GPUs that --gpus names, each for at most `options.deadline`.
 Result<facts::BurnInRun> test_gpus(const Context& context, const Machine& machine, const facts::Snapshot& snapshot,
                                    const knowledge::Knowledge& knowledge, burn_in::Options options);

@@ -49,8 +49,8 @@ struct OptionGroup {
 /// What was given, by the options' keys ("num-gpus").
 struct Args : NamedValues {
   Args() : NamedValues("--") {}
-  std::vector<std::string> rest;                              ///< operands, and everything after "--"
-  std::vector<const Elsewhere*> taken;                         ///< options of other programs that mean nothing here
+  std::vector<std::string> rest;        ///< operands, and everything after "--"
+  std::vector<const Elsewhere*> taken;  ///< options of other programs that mean nothing here
 };
 
 struct Subcommand;
@@ -86,6 +86,9 @@ struct Subcommand {
 /// All commands, in the order of the overview.
 std::span<const Subcommand* const> commands();
 const Subcommand* find_command(std::string_view name);
+/// Of the options that every command has, those that mean something to this one: all, or, where it looks at no machine,
+/// those alone that do not say how to look at one.
+std::vector<Option> common_options_of(const Subcommand& command);
 /// All options of a command, those that every command has included.
 std::vector<Option> options_of(const Subcommand& command);
 /// "num-gpus" of "-n,--num-gpus".

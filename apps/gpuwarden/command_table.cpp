@@ -7,7 +7,6 @@
 #include <iostream>
 
 #include "command.hpp"
-#include "common_options.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"

@@ -70,9 +70,7 @@ Result<Machine> open_machine(const Context& context) {
   options.overlays = overlays_of(context);
   options.wake = args.has("wake");
   if (!std::holds_alternative<machine::Captured>(source)) {
-    GPUWARDEN_TRY(const auto timeout, duration_option(args, "timeout"));
-    if (timeout && timeout->count() <= 0)
-      return fail(ErrorCode::invalid_argument, "--timeout must be greater than 0", "for example --timeout 5s");
+    GPUWARDEN_TRY(const auto timeout, timeout_option(args));
     if (timeout) options.timeout = *timeout;
     GPUWARDEN_CHECK(choose_probe(args, std::holds_alternative<machine::Simulated>(source), options));
   }

@@ -14,6 +14,7 @@
 #include "gpuwarden/manager/models.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/placement/selection.hpp"
+#include "gpuwarden/telemetry/rules_file.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload_options.hpp"
 #include "shared_options.hpp"
@@ -61,16 +62,23 @@ Result<placement::JobConfig> read_config(Context& context) {
 void fall_back_to_environment(Context& context) {
   for (const Option& option : kSelectionOptions) {
     const std::string key = key_of(option);
-    std::string name = "GPUWARDEN_" + key;
-    std::ranges::transform(name, name.begin(), [](char c) {
-      return c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-    });
+    std::string name = "GPUWARDEN_" + to_upper(key);
+    std::ranges::replace(name, '-', '_');
     const auto found = context.environment.find(name);
     if (found == context.environment.end() || found->second.empty()) continue;
     const bool flag = option.kind == OptionKind::flag;
     if (flag && (found->second == "0" || found->second == "false")) continue;
     context.args.fall_back(key, flag ? std::vector<std::string>{} : std::vector<std::string>{found->second});
   }
+}
+
+/// Those of the options that were given.
+placement::SelectionOptions given_of(const Args& args, const std::vector<std::string>& keys) {
+  placement::SelectionOptions given;
+  for (const std::string& key : keys) {
+    if (args.has(key)) given[key] = args.all(key);
+  }
+  return given;
 }
 
 Result<void> fill_gpus(const placement::SelectionOptions& given, Request& request) {
@@ -95,15 +103,6 @@ Result<void> fill_model(const Args& args, Request& request) {
   return {};
 }
 
-/// A configuration's strategy holds for what is trained.
-void fall_back_to_strategy(Args& args, const placement::JobConfig& config) {
-  const auto& strategy = config.distributed.strategy;
-  const std::string task = planning::normal_word(args.text("task").value_or("train"));
-  const bool has_model = args.has("model") || args.has("model-size");
-  const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
-  if (strategy && has_model && trains) args.fall_back("strategy", {*strategy});
-}
-
 /// The configuration's model is planned, as if --model named it; one that is neither known nor there is the program's
 /// own affair.
 void fall_back_to_model(Args& args, const placement::JobConfig& config) {
@@ -115,19 +114,6 @@ void fall_back_to_model(Args& args, const placement::JobConfig& config) {
   else
     say("note: model '{}' is neither known nor a folder with a config.json: what it needs is not planned\n",
         printable(*name));
-}
-
-/// What the configuration says of offloading and of the type of weights, where a model is planned.
-void fall_back_to_model_settings(Args& args, const placement::JobConfig& config) {
-  if (!args.has("model") && !args.has("model-size")) return;
-  const std::string task = planning::normal_word(args.text("task").value_or("train"));
-  const bool trains = task != "inference" && task != "serve" && (args.has("task") || args.has("model"));
-  if (trains && config.distributed.fsdp_cpu_offload.value_or(false)) args.fall_back("offload", {"all"});
-  const std::string type = config.model.torch_dtype.value_or("auto");
-  if (type == "float32") args.fall_back("precision", {"fp32"});
-  // accelerate trains 16-bit weights under autocast (job_environment says so to it), which is the default of training.
-  if (!trains && type == "float16") args.fall_back("precision", {"fp16"});
-  if (!trains && type == "bfloat16") args.fall_back("precision", {"bf16"});
 }
 
 /// -n 4, or -n 2:4. Without it the range of --nproc-per-node 2:4, which has a rank for each GPU.
@@ -172,10 +158,9 @@ Result<void> fill(const Args& args, Selection& selection) {
     request.gpu_ids.clear();
     request.count.reset();
   }
-  placement::SelectionOptions given;
-  for (const Option& option : kSelectionOptions) {
-    if (const std::string key = key_of(option); args.has(key)) given[key] = args.all(key);
-  }
+  std::vector<std::string> keys;
+  std::ranges::transform(kSelectionOptions, std::back_inserter(keys), key_of);
+  placement::SelectionOptions given = given_of(args, keys);
   given.erase("num-gpus");  // may be a range
   const auto device = given.extract("device");
   GPUWARDEN_CHECK(fill_gpus(given, request));
@@ -210,6 +195,32 @@ planning::Words words_of(const Args& args, std::span<const std::string_view> bes
     if (const std::string key(name); args.has(key)) words.set(key, args.all(key));
   }
   return words;
+}
+
+Result<std::optional<std::chrono::milliseconds>> interval_option(const Args& args) {
+  GPUWARDEN_TRY(const auto interval, duration_option(args, "interval"));
+  if (!interval || (*interval >= std::chrono::milliseconds(100) && *interval <= std::chrono::minutes(10)))
+    return interval;
+  return fail(ErrorCode::invalid_argument, "--interval must be between 100ms and 10m");
+}
+
+Result<std::optional<std::chrono::milliseconds>> timeout_option(const Args& args) {
+  GPUWARDEN_TRY(const auto timeout, duration_option(args, "timeout"));
+  if (!timeout || timeout->count() > 0) return timeout;
+  return fail(ErrorCode::invalid_argument, "--timeout must be greater than 0", "for example --timeout 5s");
+}
+
+std::filesystem::path alert_rules_file(const Context& context) {
+  const auto named = context.args.text("rules");
+  return named ? std::filesystem::path(*named) : telemetry::find_alert_rules(context.environment);
+}
+
+Result<void> check_standard_output(const Args& args, const std::vector<std::string>& files) {
+  const auto taken = std::ranges::count_if(files, [&](const std::string& key) { return args.text(key) == "-"; });
+  if (taken + (args.has("json") ? 1 : 0) <= 1) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("standard output can take one of --{} and --json", join(files, ", --")),
+              "name files for the others");
 }
 
 Error about(const std::string& key, const Error& error) { return Args().about(key, error); }
@@ -267,8 +278,8 @@ Result<Selection> read_selection(Context& context) {
     for (const std::string& note : selection.config.notes) say("note: {}\n", printable(note));
   }
   fall_back_to_model(context.args, selection.config);
-  fall_back_to_strategy(context.args, selection.config);
-  fall_back_to_model_settings(context.args, selection.config);
+  fall_back_to(context.args,
+               placement::model_options(selection.config, given_of(context.args, {"model", "model-size", "task"})));
   selection.request = placement::request_from(selection.config);
   GPUWARDEN_CHECK(fill(context.args, selection));
   if (context.args.has("wait")) {

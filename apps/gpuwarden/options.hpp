@@ -2,6 +2,8 @@
 // What the options that several commands share mean.
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,6 +42,8 @@ Result<void> fall_back_to_run_config(Context& context);
 /// The options about a model and its task that were given (kWorkloadOptions), and those named besides.
 planning::Words words_of(const Args& args, std::span<const std::string_view> besides);
 
+/// Fails with invalid_argument where more than one of these options' files and --json is standard output.
+Result<void> check_standard_output(const Args& args, const std::vector<std::string>& files);
 /// Fails with invalid_argument where a command to run was given to `what` ("lease --list"), which runs none.
 Result<void> refuse_operands(const Args& args, std::string_view what, std::string hint);
 /// Fails with invalid_argument where --json was given to `what` ("sim stop"), which has no answer to print.
@@ -47,5 +51,11 @@ Result<void> refuse_json(const Args& args, std::string_view what, std::string hi
 
 /// The error as invalid_argument of this option: "--min-memory: 'x' is not a size".
 Error about(const std::string& key, const Error& error);
+/// --interval, between readings: 100ms to 10m.
+Result<std::optional<std::chrono::milliseconds>> interval_option(const Args& args);
+/// --timeout, which is more than 0.
+Result<std::optional<std::chrono::milliseconds>> timeout_option(const Args& args);
+/// The file of --rules; without it telemetry::find_alert_rules().
+std::filesystem::path alert_rules_file(const Context& context);
 
 }  // namespace gpuwarden::cli

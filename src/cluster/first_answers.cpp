@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/cluster/first_answers.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::cluster {
@@ -23,6 +27,18 @@ std::vector<Node> first_answers(const NodeSource& source, const std::function<bo
       node.problem = Error{ErrorCode::timed_out, "timed out after " + format_duration(patience), ""};
   }
   return nodes;
+}
+
+std::optional<Error> why_none_answers(std::span<const Node> nodes) {
+  if (nodes.empty()) return Error{ErrorCode::unavailable, "no machine has answered yet", ""};
+  if (std::ranges::any_of(nodes, [](const Node& node) { return !node.problem; })) return std::nullopt;
+  const Node& first = nodes.front();
+  Error why = *first.problem;
+  const std::size_t scheme = first.url.find("://");
+  const std::string address = scheme == std::string::npos ? first.url : first.url.substr(scheme + 3);
+  // What is said of a connection names it already.
+  if (!why.message.contains(address)) why.message = fmt::format("{}: {}", first.name, why.message);
+  return why;
 }
 
 }  // namespace gpuwarden::cluster

@@ -27,11 +27,6 @@ constexpr seconds kLookUpTimeout(10);
 constexpr milliseconds kShortestPause(20);
 constexpr milliseconds kLongestPause(200);
 
-Result<std::vector<std::string>> read_peer_file(const std::filesystem::path& file) {
-  GPUWARDEN_TRY(const std::string text, read_file(file, std::size_t{1} << 20U));
-  return parse_peers(text, file.string());
-}
-
 PeersOptions completed(PeersOptions options) {
   options.interval = std::max(options.interval, milliseconds(100));
   if (options.timeout <= milliseconds(0))
@@ -48,6 +43,11 @@ PeersOptions completed(PeersOptions options) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> read_peers(const std::filesystem::path& file) {
+  GPUWARDEN_TRY(const std::string text, read_file(file, std::size_t{1} << 20U));
+  return parse_peers(text, file.string());
+}
 
 class PeersSource::Impl {
  public:
@@ -82,7 +82,7 @@ class PeersSource::Impl {
     const bool is_file = options_.place.dns_name.empty();
     std::string told;
     do {
-      const auto list = is_file ? read_peer_file(options_.place.file) : look_up(stop);
+      const auto list = is_file ? read_peers(options_.place.file) : look_up(stop);
       if (stop.stop_requested()) return;
       if (list) set_peers(*list);
       const std::string trouble = list ? "" : list.error().message;
@@ -165,7 +165,7 @@ Result<std::unique_ptr<PeersSource>> PeersSource::open(PeersOptions options) {
   const std::filesystem::path file = options.place.file;
   std::vector<std::string> peers;
   if (options.place.dns_name.empty()) {
-    GPUWARDEN_TRY(peers, read_peer_file(file));
+    GPUWARDEN_TRY(peers, read_peers(file));
     if (peers.empty())
       return fail(ErrorCode::invalid_argument, fmt::format("{} lists no peers", printable(file.string())),
                   "one peer a line, for example gpu-node-1:10478");

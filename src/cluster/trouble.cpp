@@ -10,10 +10,7 @@ namespace gpuwarden::cluster {
 bool has_gpu_in_trouble(const Node& node) {
   const bool unfit =
       std::ranges::any_of(node.health, [](const facts::Health& one) { return one.state == facts::HealthState::error; });
-  return unfit || (node.reading && std::ranges::any_of(node.reading->snapshot.gpus, [](const facts::GpuRecord& record) {
-                     return record.gpu.vendor == "NVIDIA" && !facts::is_usable(record) &&
-                            record.state != facts::GpuState::suspended;
-                   }));
+  return unfit || (node.reading && std::ranges::any_of(node.reading->snapshot.gpus, facts::is_in_trouble));
 }
 
 std::optional<facts::Disabling> out_of_use(const Node& node, const Uuid& gpu) {

@@ -47,6 +47,10 @@ const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record) 
   return found == leases.end() ? nullptr : &*found;
 }
 
+bool is_in_trouble(const GpuRecord& record) {
+  return record.gpu.vendor == "NVIDIA" && !is_usable(record) && record.state != GpuState::suspended;
+}
+
 bool is_idle_lease(const GpuRecord& record, const Lease* lease) {
   if (lease == nullptr || !is_usable(record)) return false;
   const bool no_load = record.sample.utilization_gpu == Percent(0);

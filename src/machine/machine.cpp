@@ -100,6 +100,12 @@ std::vector<lease::Device> Machine::lease_devices(const facts::Snapshot& snapsho
   return machine::lease_devices(snapshot, reader_.sys_root, reader_.driver_proc_root);
 }
 
+Environment Machine::environment_for(Environment of_program) const {
+  Environment needed = simulated_environment(of_program);
+  needed.merge(of_program);  // what is needed stays
+  return needed;
+}
+
 Environment Machine::simulated_environment(const Environment& of_program) const {
   if (!simulated()) return {};
   Environment result{{"GPUWARDEN_SIMULATE", fleet_folder_}, {"GPUWARDEN_SIM_FLEET", fleet_folder_}};

@@ -3,10 +3,25 @@
 
 #include <utility>
 
+#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/lease_watch.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 
 namespace gpuwarden::machine {
+
+UseNow use_now(const Machine& machine, const facts::Snapshot& snapshot, std::chrono::system_clock::time_point now) {
+  UseNow use;
+  use.leases = watch_leases(machine, kHolderPace, system_clock(),
+                            [&](const std::optional<Error>& problem) { use.leases_problem = problem; })(snapshot);
+  auto view = out_of_use_in(machine, snapshot, now);
+  if (view) {
+    use.out_of_use = std::move(*view);
+  } else {
+    use.out_of_use_problem = view.error();
+    add_unfit_at_sight(use.out_of_use, snapshot);
+  }
+  return use;
+}
 
 UseWatch::UseWatch(const Machine& machine, Clock& clock)
     : machine_(machine),

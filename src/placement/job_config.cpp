@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/placement/names.hpp"
+#include "gpuwarden/planning/words.hpp"
 #include "gpuwarden/yaml/document.hpp"
 
 namespace gpuwarden::placement {
@@ -314,6 +315,27 @@ Request request_from(const JobConfig& config) {
   if (one && request.gpu_ids.empty()) request.count = 1;
   request.force_cpu = is_for_cpu(config);
   return request;
+}
+
+std::map<std::string, std::vector<std::string>> model_options(
+    const JobConfig& config, const std::map<std::string, std::vector<std::string>>& given) {
+  std::map<std::string, std::vector<std::string>> options;
+  const bool named = given.contains("model");
+  if (!named && !given.contains("model-size")) return options;
+  const auto task = given.find("task");
+  const std::string kind =
+      task == given.end() || task->second.empty() ? "train" : planning::normal_word(task->second.front());
+  const bool serves = kind == "inference" || kind == "serve";
+  // A size alone is no training job: without a task its figures are those of weights.
+  const bool trains = !serves && (named || task != given.end());
+  if (trains && config.distributed.strategy) options["strategy"] = {*config.distributed.strategy};
+  if (trains && config.distributed.fsdp_cpu_offload.value_or(false)) options["offload"] = {"all"};
+  const std::string type = config.model.torch_dtype.value_or("auto");
+  if (type == "float32") options["precision"] = {"fp32"};
+  // accelerate trains 16-bit weights under autocast (job_environment says so to it), which is the default of training.
+  if (!trains && type == "float16") options["precision"] = {"fp16"};
+  if (!trains && type == "bfloat16") options["precision"] = {"bf16"};
+  return options;
 }
 
 }  // namespace gpuwarden::placement

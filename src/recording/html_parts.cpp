@@ -105,11 +105,10 @@ std::string use_table(const std::vector<Use>& uses, std::string_view title, std:
   if (!known) return {};
   std::string rows;
   for (const Use& use : uses) {
-    const auto held = std::chrono::milliseconds(static_cast<std::int64_t>(use.gpu_seconds * 1000));
     const auto busy = std::chrono::milliseconds(static_cast<std::int64_t>(use.busy_seconds * 1000));
     rows +=
         fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                    (use.*who).empty() ? "not visible" : safe(use.*who), duration_text(held), duration_text(busy),
+                    (use.*who).empty() ? "not visible" : safe(use.*who), held_text(use), duration_text(busy),
                     quantity_text(use.mean_utilization, "%"), use.peak_memory ? format_size(*use.peak_memory) : "-");
   }
   return fmt::format(

@@ -64,11 +64,11 @@ std::string findings(const Summary& summary) {
 std::string gpu_table(const Summary& summary) {
   std::string text =
       heading({"GPU", "Name", "Utilization", "Memory used", "Temperature", "Power", "Energy", "Idle", "Throttled"});
-  for (const GpuSummary& gpu : summary.gpus)
-    text += row({fmt::format("{}{}", gpu.index.value, gpu.lost ? " (lost)" : ""), plain(gpu.name),
-                 mean_max_min(gpu.figure("utilization"), "%"), mean_max_min(gpu.figure("memory_used"), "B"),
-                 mean_max_min(gpu.figure("temperature"), "°C"), mean_max_min(gpu.figure("power"), "W"),
-                 plain(energy_text(gpu.energy)), share_text(gpu.idle_share()), throttling_text(gpu)});
+  for (const GpuSummary& gpu : summary.gpus) {
+    std::vector<std::string> cells{fmt::format("{}{}", gpu.index.value, gpu.lost ? " (lost)" : ""), plain(gpu.name)};
+    for (const std::string& cell : figure_cells(gpu)) cells.push_back(plain(cell));
+    text += row(cells);
+  }
   return text + "\nThree values are mean / most / least.\n";
 }
 
@@ -88,9 +88,8 @@ std::string users(const Summary& summary) {
   if (!known) return {};
   std::string text = "\n### Who used them\n\n" + heading({"User", "GPU time held", "Mean utilization"});
   for (const telemetry::Use& use : summary.users)
-    text += row({use.user.empty() ? "not visible" : plain(use.user),
-                 duration_text(std::chrono::milliseconds(static_cast<std::int64_t>(use.gpu_seconds * 1000))),
-                 quantity_text(use.mean_utilization, "%")});
+    text += row(
+        {use.user.empty() ? "not visible" : plain(use.user), held_text(use), quantity_text(use.mean_utilization, "%")});
   return text;
 }
 

@@ -133,6 +133,20 @@ std::string happening_text(const telemetry::Happening& happening, const Summary&
   return fmt::format("{}{}: {}", who, printable(happening.kind), printable(happening.text));
 }
 
+std::vector<std::string> figure_cells(const GpuSummary& gpu) {
+  return {mean_max_min(gpu.figure("utilization"), "%"),
+          mean_max_min(gpu.figure("memory_used"), "B"),
+          mean_max_min(gpu.figure("temperature"), "°C"),
+          mean_max_min(gpu.figure("power"), "W"),
+          energy_text(gpu.energy),
+          share_text(gpu.idle_share()),
+          throttling_text(gpu)};
+}
+
+std::string held_text(const telemetry::Use& use) {
+  return duration_text(std::chrono::milliseconds(static_cast<std::int64_t>(use.gpu_seconds * 1000)));
+}
+
 std::string command_text(const Summary& summary) {
   std::string text;
   for (const std::string& word : summary.info.command) text += (text.empty() ? "" : " ") + shell_word(printable(word));

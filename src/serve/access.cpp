@@ -146,6 +146,22 @@ Result<std::string> read_token(const std::filesystem::path& file, const std::fil
   return token;
 }
 
+Result<Tokens> read_tokens(const std::optional<std::string>& own, const std::optional<std::string>& peers,
+                           const Environment& environment) {
+  const auto found = environment.find("CREDENTIALS_DIRECTORY");
+  const std::filesystem::path credentials = found == environment.end() ? "" : found->second;
+  Tokens tokens;
+  GPUWARDEN_TRY(tokens.own, own ? read_token(*own, credentials) : read_credential(credentials, "token"));
+  if (!peers) {
+    GPUWARDEN_TRY(tokens.peers, read_credential(credentials, "peers-token"));
+    return tokens;
+  }
+  const auto token = read_line(*peers);
+  if (!token) return fail(ErrorCode::invalid_argument, fmt::format("cannot read {}", printable(*peers)));
+  tokens.peers = *token;
+  return tokens;
+}
+
 Result<void> check(const Access& access) {
   if (!access.address.loopback && access.token.empty())
     return fail(ErrorCode::invalid_argument,

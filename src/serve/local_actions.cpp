@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/serve/local_actions.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "gpuwarden/base/process.hpp"
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/probe/power_limit.hpp"
@@ -25,7 +31,26 @@ Result<void> enable_here(const Machine& machine, const Uuid& uuid) {
   return {};
 }
 
+struct NamedRight {
+  std::string_view name;
+  bool KeptRights::* right;
+};
+constexpr auto kRights = std::to_array<NamedRight>(
+    {{"power", &KeptRights::power}, {"signal", &KeptRights::signals}, {"disable", &KeptRights::disable}});
+
 }  // namespace
+
+Result<KeptRights> kept_rights_from(std::span<const std::string> names) {
+  KeptRights rights;
+  for (const std::string& name : names) {
+    const auto* const row = std::ranges::find(kRights, name, &NamedRight::name);
+    if (row == kRights.end())
+      return fail(ErrorCode::invalid_argument, fmt::format("unknown right '{}'", printable(name)),
+                  "power, signal or disable");
+    rights.*(row->right) = true;
+  }
+  return rights;
+}
 
 Result<std::unique_ptr<Helper>> start_helper(const Machine& machine, const KeptRights& rights) {
   if (!rights.any()) return nullptr;

@@ -13,7 +13,6 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/facts/use.hpp"
-#include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
 
 namespace gpuwarden::view {
@@ -115,20 +114,12 @@ cluster::Node read_node(const machine::Machine& machine) {
   facts::Snapshot snapshot = machine.read({.detail = probe::Detail::slow});
   if (machine.captured() && snapshot.origin.empty()) snapshot.origin = machine.capture_name();
   const auto read_at = system_clock().wall_now();
-  machine::UseWatch use(machine);
-  auto leases = use.leases(snapshot);
-  auto out_of_use = machine::out_of_use_in(machine, snapshot, read_at);
-  std::optional<Error> health_problem;
-  if (!out_of_use) {
-    health_problem = out_of_use.error();
-    out_of_use.emplace();
-    machine::add_unfit_at_sight(*out_of_use, snapshot);
-  }
-  cluster::Node node = node_of(std::move(snapshot), std::move(leases), out_of_use->disabled);
+  machine::UseNow use = machine::use_now(machine, snapshot, read_at);
+  cluster::Node node = node_of(std::move(snapshot), std::move(use.leases), use.out_of_use.disabled);
   // One GPU that keeps the reading waiting does not make the others' figures old.
   if (!machine.captured()) node.seen = read_at;
-  node.leases_problem = use.leases_problem();
-  node.health_problem = std::move(health_problem);
+  node.leases_problem = std::move(use.leases_problem);
+  node.health_problem = std::move(use.out_of_use_problem);
   return node;
 }
 

@@ -73,6 +73,12 @@ TEST(Case, ChangesLettersOfAsciiAlone) {
   EXPECT_EQ(to_lower("GeForce RTX É"), "geforce rtx É");
 }
 
+TEST(Counted, OneIsNoPlural) {
+  EXPECT_EQ(counted(0, "GPU"), "0 GPUs");
+  EXPECT_EQ(counted(1, "GPU", "GPUs of it"), "1 GPU");
+  EXPECT_EQ(counted(2, "cause is", "causes are"), "2 causes are");
+}
+
 TEST(Spaced, HasBlanksOrAnotherJointForUnderscores) {
   EXPECT_EQ(spaced("not_answering_now"), "not answering now");
   EXPECT_EQ(spaced("not_answering", '-'), "not-answering");

@@ -240,6 +240,14 @@ TEST_F(Top, ACaptureIsOfNoMachineHereAndItsProcessesHoldItsMemory) {
   EXPECT_THAT(done.standard_output.substr(0, done.standard_output.find("MEM")), HasSubstr(" busy "));
 }
 
+TEST_F(Top, ASignalEndsTheViewOfACaptureAsAnyOther) {
+  GPUWARDEN_NEEDS_TMUX();
+  start("top --from " + file("smi.txt", kWindowsTable));
+  expect_soon("smi.txt");
+  ::kill(pid_of_program(), SIGTERM);
+  expect_soon("ended with 143");
+}
+
 TEST_F(Top, ListAnswersNvidiaSmisWords) {
   const auto asked = run({"list", "--query-gpu=memory.used", "--format=csv"});
   EXPECT_EQ(asked.exit_code, 2);

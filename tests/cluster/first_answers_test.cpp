@@ -54,5 +54,17 @@ TEST(FirstAnswers, AStopEndsTheWait) {
   EXPECT_EQ(clock.now() - Clock::SteadyTime{}, 0s);
 }
 
+TEST(WhyNoneAnswers, IsTheFirstOnesProblemUnlessOneAnswers) {
+  EXPECT_EQ(why_none_answers({})->message, "no machine has answered yet");
+  std::vector<Node> nodes{
+      {.name = "gpu-1", .url = "http://gpu-1:10478", .problem = Error{ErrorCode::unavailable, "it is full", ""}},
+      {.name = "gpu-2", .problem = Error{ErrorCode::timed_out, "timed out", ""}}};
+  EXPECT_EQ(why_none_answers(nodes)->message, "gpu-1: it is full");
+  nodes[0].problem->message = "cannot connect to gpu-1:10478";
+  EXPECT_EQ(why_none_answers(nodes)->message, "cannot connect to gpu-1:10478") << "it is named already";
+  nodes[1].problem.reset();
+  EXPECT_FALSE(why_none_answers(nodes).has_value());
+}
+
 }  // namespace
 }  // namespace gpuwarden::cluster

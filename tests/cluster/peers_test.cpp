@@ -55,6 +55,13 @@ TEST(PeerFiles, MistakesHaveTheirLine) {
   EXPECT_THAT(parse_peers(many, "peers"), FailsWith(ErrorCode::invalid_argument, HasSubstr("more than 4096 peers")));
 }
 
+TEST(PeerFiles, AreReadByTheirName) {
+  const testing::TempDir dir;
+  testing::put(dir / "peers", "gpu-1:10478\n");
+  EXPECT_THAT(read_peers(dir / "peers"), IsOkAnd(ElementsAre("http://gpu-1:10478")));
+  EXPECT_THAT(read_peers(dir / "absent"), FailsWith(ErrorCode::not_found, HasSubstr("absent")));
+}
+
 /// Peers that answer from memory.
 class Peers : public ::testing::Test {
  protected:

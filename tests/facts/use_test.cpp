@@ -133,5 +133,18 @@ TEST(Capability, IsReadWhereAGpuCouldHaveIt) {
     EXPECT_EQ(compute_capability_from(text), std::nullopt) << text;
 }
 
+TEST(Trouble, IsAnNvidiaGpuThatCannotBeUsedAndDoesNotSleep) {
+  GpuRecord record = gpu(0, "GPU-a");
+  record.gpu.vendor = "NVIDIA";
+  EXPECT_FALSE(is_in_trouble(record));
+  record.state = GpuState::lost;
+  EXPECT_TRUE(is_in_trouble(record));
+  record.gpu.vendor = "AMD";
+  EXPECT_FALSE(is_in_trouble(record)) << "what state it is in nobody here can judge";
+  record.gpu.vendor = "NVIDIA";
+  record.state = GpuState::suspended;
+  EXPECT_FALSE(is_in_trouble(record));
+}
+
 }  // namespace
 }  // namespace gpuwarden::facts

@@ -2,6 +2,7 @@
 #include "gpuwarden/machine/use_watch.hpp"
 
 #include "gpuwarden/machine/out_of_use.hpp"
+#include "gpuwarden/machine/reserve.hpp"
 #include "machine/simulated.hpp"
 #include "support/fake_clock.hpp"
 #include "support/matchers.hpp"
@@ -77,6 +78,31 @@ TEST_F(UseWatchTest, WhyLeasesAreUnknownIsKept) {
   UseWatch unknown(*broken, clock_);
   EXPECT_THAT(unknown.leases(snapshot_), IsEmpty());
   EXPECT_TRUE(unknown.leases_problem().has_value());
+}
+
+TEST_F(UseWatchTest, OneLookTellsLeasesAndWhatIsOutOfUse) {
+  ASSERT_THAT(machine_->disablings().disable({snapshot_.gpus[1].gpu.uuid}, "fan is loud", "ann", clock_),
+              testing::IsOk());
+  const auto held = reserve(*machine_, {.gpus = {.gpu_ids = {{"5"}}}}, {"a-run", "train"}, system_clock(), {});
+  ASSERT_THAT(held, testing::IsOk());
+  const UseNow use = use_now(*machine_, snapshot_, clock_.wall_now());
+  ASSERT_THAT(use.leases, SizeIs(1));
+  EXPECT_EQ(use.leases[0].uuid, snapshot_.gpus[5].gpu.uuid);
+  EXPECT_THAT(use.out_of_use.disabled, SizeIs(1));
+  EXPECT_FALSE(use.leases_problem || use.out_of_use_problem);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_ / "state")) {
+    if (entry.is_regular_file()) testing::put(entry.path(), "{ no JSON");
+  }
+  const UseNow unknown = use_now(*machine_, snapshot_, clock_.wall_now());
+  ASSERT_TRUE(unknown.out_of_use_problem.has_value());
+  EXPECT_EQ(unknown.out_of_use_problem->code, ErrorCode::corrupt);
+}
+
+TEST_F(UseWatchTest, AProgramThatIsToSeeTheFleetFindsItAndKeepsItsOwnVariables) {
+  const Environment seen = machine_->environment_for({{"HOME", "/home/ann"}, {"LD_LIBRARY_PATH", "/opt/lib"}});
+  EXPECT_EQ(seen.at("HOME"), "/home/ann");
+  EXPECT_TRUE(seen.contains("GPUWARDEN_SIMULATE"));
+  EXPECT_TRUE(seen.at("LD_LIBRARY_PATH").ends_with(":/opt/lib")) << "the simulator's go before it";
 }
 
 }  // namespace

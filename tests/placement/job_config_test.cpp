@@ -116,5 +116,20 @@ TEST(JobConfig, AFileMayAskToBeReadInPart) {
   EXPECT_THAT(parse("tool: ignore-unknown\ndistributed: {num_gpus: 4, gpu_ids: [0]}\n"), fails("num_gpus is 4"));
 }
 
+TEST(JobConfig, OtherSectionsSayWhatAModelIsPlannedWith) {
+  using Options = std::map<std::string, std::vector<std::string>>;
+  const auto config = parse("distributed: {strategy: fsdp, fsdp_cpu_offload: true}\nmodel: {torch_dtype: bfloat16}\n");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(model_options(*config, {}), Options{}) << "no model is planned";
+  const Options trained{{"strategy", {"fsdp"}}, {"offload", {"all"}}};
+  EXPECT_EQ(model_options(*config, {{"model", {"llama"}}}), trained);
+  EXPECT_EQ(model_options(*config, {{"model-size", {"7B"}}, {"task", {"LoRA"}}}), trained);
+  const Options weights{{"precision", {"bf16"}}};
+  EXPECT_EQ(model_options(*config, {{"model", {"llama"}}, {"task", {"Serve"}}}), weights);
+  EXPECT_EQ(model_options(*config, {{"model-size", {"7B"}}}), weights) << "a size alone is not trained";
+  EXPECT_EQ(model_options(*parse("model: {torch_dtype: float32}\n"), {{"model", {"llama"}}}),
+            (Options{{"precision", {"fp32"}}}));
+}
+
 }  // namespace
 }  // namespace gpuwarden::placement

@@ -193,6 +193,8 @@ TEST(Summary, WhatStrangersLeaveOutStaysUnknown) {
   EXPECT_EQ(mean_max_min(gpu.figure("utilization"), "%"), "40 / - / - %");
   EXPECT_EQ(mean_max_min(gpu.figure("temperature"), "°C"), "- / 71 / - °C");
   EXPECT_EQ(gpu.figure("power"), nullptr) << "nothing is known of it";
+  EXPECT_THAT(figure_cells(gpu), ElementsAre("40 / - / - %", "-", "- / 71 / - °C", "-", "-", "-", "-"));
+  EXPECT_EQ(held_text({.gpu_seconds = 5400}), "1 h 30 min");
   EXPECT_EQ(gpu.used(), true);
   EXPECT_FALSE(gpu.peak_memory_share());
   EXPECT_EQ(summary->gpus[1].index.value, 1U) << "its place";

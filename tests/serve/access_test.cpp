@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "gpuwarden/serve/local_actions.hpp"
 #include "support/fake_clock.hpp"
 #include "support/matchers.hpp"
 #include "support/temp_dir.hpp"
@@ -150,6 +151,39 @@ TEST(Credentials, OfSystemdMayBeReadByTheGroupThatItsAccessListShows) {
   EXPECT_FALSE(read_credential(dir.path(), "token").has_value()) << "others may write";
   EXPECT_EQ(read_credential(dir.path(), "peers-token"), "") << "systemd gave none";
   EXPECT_EQ(read_credential("", "token"), "");
+}
+
+TEST(Tokens, ComeFromNamedFilesElseFromSystemd) {
+  const testing::TempDir dir;
+  const Environment systemd{{"CREDENTIALS_DIRECTORY", dir.path().string()}};
+  const auto put = [&](const char* name, std::string_view text) {
+    testing::put(dir / name, text);
+    ASSERT_EQ(::chmod((dir / name).c_str(), 0600), 0);
+  };
+  EXPECT_EQ(read_tokens({}, {}, {})->own, "");
+  put("token", "0123456789abcdef-own\n");
+  put("peers-token", "0123456789abcdef-peers\n");
+  put("named", "0123456789abcdef-named\n");
+  EXPECT_EQ(read_tokens({}, {}, systemd)->own, "0123456789abcdef-own");
+  EXPECT_EQ(read_tokens({}, {}, systemd)->peers, "0123456789abcdef-peers");
+  const auto named = read_tokens((dir / "named").string(), (dir / "named").string(), systemd);
+  ASSERT_TRUE(named.has_value());
+  EXPECT_EQ(named->own, "0123456789abcdef-named");
+  EXPECT_EQ(named->peers, "0123456789abcdef-named");
+  EXPECT_FALSE(read_tokens("", {}, systemd).has_value()) << "a name that is empty is not taken for none";
+  EXPECT_THAT(read_tokens({}, "/no/such/file", {}),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("cannot read /no/such/file")));
+}
+
+TEST(KeptRights, AreNamed) {
+  EXPECT_FALSE(kept_rights_from({})->any());
+  const std::vector<std::string> names{"power", "disable"};
+  const auto rights = kept_rights_from(names);
+  ASSERT_TRUE(rights.has_value());
+  EXPECT_TRUE(rights->power && rights->disable);
+  EXPECT_FALSE(rights->signals);
+  const std::vector<std::string> wrong{"all"};
+  EXPECT_THAT(kept_rights_from(wrong), FailsWith(ErrorCode::invalid_argument, HasSubstr("unknown right 'all'")));
 }
 
 }  // namespace

@@ -20,8 +20,6 @@
 namespace gpuwarden::cli {
 namespace {
 
-constexpr std::uint32_t kLongestBench = 86'400;
-
 constexpr auto kBenchOptions = std::to_array<Option>({
     {"--gpus", OptionKind::list, "ID...", "only these GPUs"},
     {"--seconds", OptionKind::text, "N", "how long each GPU may take (30; about 12 are needed)"},
@@ -42,16 +40,13 @@ Result<int> run_bench(Context& context) {
                                   : fmt::format("gpuwarden bench: there is no bench '{}'", printable(args.rest.back())),
                 "gpuwarden bench gpu");
   GPUWARDEN_TRY(const auto style, style_of(context));
-  GPUWARDEN_TRY(const auto seconds, count_option(args, "seconds", kLongestBench));
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
   GPUWARDEN_TRY(const Machine machine, open_machine(context));
   const facts::Snapshot snapshot = machine.read({.detail = probe::Detail::full, .links = true});
-  burn_in::Options options = burn_in::options_from(context.environment, snapshot);
+  GPUWARDEN_TRY(burn_in::Options options, read_burn_in_options(context, snapshot, "seconds"));
   options.memory_share = 0;
   options.all_types = true;
   options.pairs = !args.has("no-pairs");
-  options.force = args.has("force");
-  if (seconds) options.deadline = std::chrono::seconds(std::max(*seconds, 1U));
   GPUWARDEN_TRY(const auto run, test_gpus(context, machine, snapshot, knowledge, std::move(options)));
   if (args.has("json"))
     print_json({{"schema", facts::kJsonSchema}, {"bench", facts::to_json(run)}});

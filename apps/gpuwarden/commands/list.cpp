@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "acquire.hpp"
 #include "exit_codes.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -17,7 +16,7 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/jobs/on_hosts.hpp"
 #include "gpuwarden/lease/json.hpp"
-#include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/use_watch.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "hosts/list_hosts.hpp"
 #include "leftovers.hpp"
@@ -59,26 +58,14 @@ constexpr auto kSmiWords = std::to_array<Elsewhere>({
 
 using facts::GpuRecord;
 
-/// A listing does without leases where nothing can be known of them.
-std::vector<facts::Lease> read_leases(const Machine& machine, const facts::Snapshot& snapshot) {
-  if (machine.captured()) return {};
-  const auto store = machine.open_leases("", "");
-  if (!store) return {};
-  lease::Situation situation = store->inspect(machine.lease_devices(snapshot));
-  if (situation.problem && situation.problem->code == ErrorCode::timed_out) warn(situation.problem->message);
-  return std::move(situation.leases);
-}
-
-/// What is out of use, by people, by a monitor or as this look shows; where the first cannot be known a listing says so
-/// and goes on.
-lease::Disablings::View read_disablings(const Machine& machine, const facts::Snapshot& snapshot) {
-  auto view = machine::out_of_use_in(machine, snapshot, system_clock().wall_now());
-  if (!view) {
-    warn(fmt::format("{} ({})", view.error().message, view.error().hint));
-    view.emplace();
-    machine::add_unfit_at_sight(*view, snapshot);
-  }
-  return std::move(*view);
+/// Who holds what and what is out of use. A listing does without what cannot be known; of leases it says so only where
+/// that took too long, as there are machines on which nobody keeps any.
+machine::UseNow read_use(const Machine& machine, const facts::Snapshot& snapshot) {
+  machine::UseNow use = machine::use_now(machine, snapshot, system_clock().wall_now());
+  if (use.leases_problem && use.leases_problem->code == ErrorCode::timed_out) warn(use.leases_problem->message);
+  if (const auto& problem = use.out_of_use_problem) warn(fmt::format("{} ({})", problem->message, problem->hint));
+  for (const std::string& warning : use.out_of_use.warnings) warn(warning);
+  return use;
 }
 
 /// How the values are written, or nothing where a table is wanted.
@@ -95,11 +82,6 @@ Result<std::optional<facts::CsvStyle>> csv_style(const Args& args) {
 std::vector<std::string> csv_fields(const Args& args) {
   const auto usual = facts::default_csv_fields();
   return args.has("fields") ? args.list("fields") : std::vector<std::string>(usual.begin(), usual.end());
-}
-
-int show_fields() {
-  fmt::print("{}\n", join(facts::csv_field_names(), "\n"));
-  return kFine;
 }
 
 /// The text so that it covers what a terminal shows: each line to its end, and what stood below it.
@@ -138,11 +120,8 @@ int judged(const Args& args, const Machine& machine, const facts::Snapshot& snap
     return kNo;
   }
   const bool trouble = std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) {
-    // Other makers' GPUs are told of; what state they are in is no trouble of this program's users.
-    if (record.gpu.vendor != "NVIDIA") return false;
     const auto* word = facts::find_disabling(disabled, facts::identity_of(record));
-    if (word != nullptr && word->judged) return true;
-    return !facts::is_usable(record) && record.state != facts::GpuState::suspended;
+    return facts::is_in_trouble(record) || (word != nullptr && word->judged && record.gpu.vendor == "NVIDIA");
   });
   return trouble ? kNo : kFine;
 }
@@ -163,23 +142,24 @@ Result<int> show_list(const Context& context, const Machine& machine, const List
   GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(context.args.list("gpu")), snapshot));
   // The whole frame goes out at once, over the one before: no flicker, nothing cleared that stays as it is.
   const bool redraws = again && ::isatty(STDOUT_FILENO) == 1 && !csv && !context.args.has("json");
-  const auto leases = read_leases(machine, snapshot);
-  const auto [disabled, accepted, warnings] = read_disablings(machine, snapshot);
-  for (const std::string& warning : warnings) warn(warning);
+  const machine::UseNow use = read_use(machine, snapshot);
+  const auto& [disabled, accepted, warnings] = use.out_of_use;
   if (!machine.captured()) show_leftovers(context, true);
   if (csv) {
-    GPUWARDEN_TRY(const std::string text, facts::to_csv(snapshot, csv_fields(context.args), *csv, leases, disabled));
+    GPUWARDEN_TRY(const std::string text,
+                  facts::to_csv(snapshot, csv_fields(context.args), *csv, use.leases, disabled));
     fmt::print("{}", text);
   } else if (context.args.has("json")) {
-    const auto json = lease::to_json(snapshot, leases, disabled, accepted);
+    const auto json = lease::to_json(snapshot, use.leases, disabled, accepted);
     // One line for each listing, so that a program can take them as they come.
     if (again)
       fmt::print("{}", facts::json_line(json));
     else
       print_json(json);
   } else if (!snapshot.gpus.empty() || !snapshot.problem) {
-    const std::string table = context.args.has("processes") ? process_table(snapshot, style)
-                                                            : gpu_table(snapshot, leases, style, disabled, accepted);
+    const std::string table = context.args.has("processes")
+                                  ? process_table(snapshot, style)
+                                  : gpu_table(snapshot, use.leases, style, disabled, accepted);
     fmt::print("{}", redraws ? over_the_last(table) : table);
   }
   for (const facts::ReadingGap& gap : snapshot.gaps) warn(gap.problem.message);
@@ -190,7 +170,10 @@ Result<int> run_list(Context& context) {
   GPUWARDEN_TRY(const auto style, style_of(context));
   if (jobs::names_hosts(context.args)) return list_hosts(context, style);
   GPUWARDEN_CHECK(check_without_hosts(context.args));
-  if (context.args.text("fields") == "help") return show_fields();
+  if (context.args.text("fields") == "help") {
+    fmt::print("{}\n", join(facts::csv_field_names(), "\n"));
+    return kFine;
+  }
   GPUWARDEN_TRY(const auto csv, csv_style(context.args));
   GPUWARDEN_TRY(const bool again, is_watched(context.args));
   GPUWARDEN_TRY(const auto machine, open_machine(context));

@@ -49,13 +49,10 @@ Result<std::vector<std::string>> files_of(const Args& args) {
               "gpuwarden report A --compare B");
 }
 
-/// Standard output takes one document.
+/// Files that are there stay, unless --force replaces them; pipes and devices are written to as they are.
 Result<void> check_outputs(const Args& args) {
-  int taken = args.has("json") ? 1 : 0;
   for (const char* option : {"html", "markdown"}) {
     const auto file = args.text(option);
-    taken += file == "-" ? 1 : 0;
-    // Pipes and devices are written to as they are.
     std::error_code ignored;
     if (file && *file != "-" && !args.has("force") && std::filesystem::is_regular_file(*file, ignored))
       return fail(ErrorCode::invalid_argument, fmt::format("--{}: {} exists already", option, printable(*file)),
@@ -63,9 +60,7 @@ Result<void> check_outputs(const Args& args) {
     if (file && !can_write_output(*file))
       return fail(ErrorCode::invalid_argument, fmt::format("--{}: cannot write {}", option, printable(*file)));
   }
-  if (taken <= 1) return {};
-  return fail(ErrorCode::invalid_argument, "standard output can take one of --html, --markdown and --json",
-              "name files for the others");
+  return check_standard_output(args, {"html", "markdown"});
 }
 
 Result<void> write_text(const std::string& file, const std::string& text) {
@@ -74,44 +69,32 @@ Result<void> write_text(const std::string& file, const std::string& text) {
   return {};
 }
 
-/// What is shown of one file or of two.
-struct Documents {
-  std::string (*html)(const std::vector<Told>&);
-  std::string (*markdown)(const std::vector<Told>&);
-  std::string (*text)(const std::vector<Told>&, const Style&);
-  nlohmann::json (*json)(const std::vector<Told>&);
-};
-
-constexpr Documents kOfOne{
-    .html = [](const std::vector<Told>& told) { return recording::to_html(told[0]); },
-    .markdown = [](const std::vector<Told>& told) { return recording::to_markdown(told[0].summary); },
-    .text = [](const std::vector<Told>& told, const Style& style) { return summary_text(told[0].summary, style); },
-    .json = [](const std::vector<Told>& told) { return recording::to_json(told[0].summary); },
-};
-
-constexpr Documents kOfTwo{
-    .html = [](const std::vector<Told>& told) { return recording::compare_html(told[0], told[1]); },
-    .markdown =
-        [](const std::vector<Told>& told) { return recording::compare_markdown(told[0].summary, told[1].summary); },
-    .text = [](const std::vector<Told>& told,
-               const Style& style) { return compare_text(told[0].summary, told[1].summary, style); },
-    .json =
-        [](const std::vector<Told>& told) {
-          const auto& [a, b] = std::tie(told[0].summary, told[1].summary);
-          return recording::to_json(recording::compare(a, b), a, b);
-        },
-};
-
-/// What it comes to, and of a run that failed why.
-Result<void> show(const std::vector<Told>& told, const Documents& documents, const std::vector<std::string>& files,
-                  const Style& style) {
-  fmt::print("{}", documents.text(told, style));
+/// Of a run that failed: why.
+Result<void> show_failures(const std::vector<std::string>& files, const Style& style) {
   for (const std::string& file : files) {
     GPUWARDEN_TRY(const auto why, healing::read_post_mortem(file));
     if (why)
       fmt::print("\n{}{}", files.size() > 1 ? printable(file) + ":\n" : "",
                  diagnosis_text(logs::report_of(*why), {}, style));
   }
+  return {};
+}
+
+/// Everything that is asked for, of one file or of two side by side.
+Result<void> show(const Args& args, const std::vector<Told>& told, const Style& style) {
+  const bool two = told.size() == 2;
+  const Told& a = told.front();
+  const Told& b = told.back();
+  if (const auto file = args.text("html"))
+    GPUWARDEN_CHECK(write_text(*file, two ? recording::compare_html(a, b) : recording::to_html(a)));
+  if (const auto file = args.text("markdown"))
+    GPUWARDEN_CHECK(
+        write_text(*file, two ? recording::compare_markdown(a.summary, b.summary) : recording::to_markdown(a.summary)));
+  if (args.has("json"))
+    print_json(two ? recording::to_json(recording::compare(a.summary, b.summary), a.summary, b.summary)
+                   : recording::to_json(a.summary));
+  else if (!args.has("html") && !args.has("markdown"))
+    fmt::print("{}", two ? compare_text(a.summary, b.summary, style) : summary_text(a.summary, style));
   return {};
 }
 
@@ -123,16 +106,11 @@ Result<int> run_report(Context& context) {
   const recording::Within within{args.text("from").value_or(""), args.text("to").value_or("")};
   std::vector<Told> told;
   for (const std::string& file : files) {
-    GPUWARDEN_TRY(auto one, recording::open_report(file, within));
-    told.push_back(std::move(one));
+    GPUWARDEN_TRY(told.emplace_back(), recording::open_report(file, within));
   }
-  const Documents& documents = told.size() == 2 ? kOfTwo : kOfOne;
-  if (const auto file = args.text("html")) GPUWARDEN_CHECK(write_text(*file, documents.html(told)));
-  if (const auto file = args.text("markdown")) GPUWARDEN_CHECK(write_text(*file, documents.markdown(told)));
-  if (args.has("json"))
-    print_json(documents.json(told));
-  else if (!args.has("html") && !args.has("markdown"))
-    GPUWARDEN_CHECK(show(told, documents, files, style));
+  GPUWARDEN_CHECK(show(args, told, style));
+  const bool documents = args.has("json") || args.has("html") || args.has("markdown");
+  if (!documents) GPUWARDEN_CHECK(show_failures(files, style));
   return kFine;
 }
 

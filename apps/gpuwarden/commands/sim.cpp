@@ -30,11 +30,21 @@ constexpr auto kSimOptions = std::to_array<Option>({
 
 using nlohmann::json;
 
+/// What is left out, and how it is written.
+std::unexpected<Error> missing(const Context& context, std::string_view what, std::string hint) {
+  return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden sim {}: {} is missing", context.args.rest[0], what),
+              std::move(hint));
+}
+
 /// An operand of the action ("show FLEET"), or a sentence about what is missing.
 Result<std::string> operand(const Context& context, std::size_t position, const char* what) {
   if (context.args.rest.size() > position) return context.args.rest[position];
-  return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden sim {}: {} is missing", context.args.rest[0], what),
-              "see gpuwarden sim --help");
+  return missing(context, what, "see gpuwarden sim --help");
+}
+
+Result<std::string> fleet_of(const Context& context, std::string hint) {
+  const auto fleet = context.args.text("fleet");
+  return fleet ? Result<std::string>(*fleet) : missing(context, "--fleet", std::move(hint));
 }
 
 Result<int> list_fleets(Context& context) {
@@ -63,27 +73,20 @@ Result<int> show(Context& context) {
 
 /// Any program with the simulator in front of its NVML and CUDA.
 Result<int> exec_in(Context& context) {
-  const auto fleet = context.args.text("fleet");
-  if (!fleet)
-    return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: --fleet is missing",
-                "gpuwarden sim exec --fleet h100x8 -- nvtop");
+  GPUWARDEN_TRY(const std::string fleet, fleet_of(context, "gpuwarden sim exec --fleet h100x8 -- nvtop"));
   if (context.args.rest.size() < 2)
     return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
-  GPUWARDEN_TRY(const Machine machine, open_fleet(context, *fleet));
-  Environment environment = context.environment;
-  for (const auto& [name, value] : machine.simulated_environment(context.environment)) environment[name] = value;
+  GPUWARDEN_TRY(const Machine machine, open_fleet(context, fleet));
   // This process stays, so that the fleet lives as long as the program.
-  const auto code = launch::run_in_foreground({context.args.rest.begin() + 1, context.args.rest.end()}, environment);
+  const auto code = launch::run_in_foreground({context.args.rest.begin() + 1, context.args.rest.end()},
+                                              machine.environment_for(context.environment));
   return code ? *code : refuse_program(code.error());
 }
 
 Result<int> start(Context& context) {
   GPUWARDEN_TRY(const std::string name, operand(context, 1, "a name"));
-  const auto spec = context.args.text("fleet");
-  if (!spec)
-    return fail(ErrorCode::invalid_argument, "gpuwarden sim start: --fleet is missing",
-                "gpuwarden sim start lab --fleet h100x8");
-  GPUWARDEN_TRY(const Pid keeper, machine::start_fleet(name, *spec, machine::simulator_places(context.environment)));
+  GPUWARDEN_TRY(const std::string spec, fleet_of(context, "gpuwarden sim start lab --fleet h100x8"));
+  GPUWARDEN_TRY(const Pid keeper, machine::start_fleet(name, spec, machine::simulator_places(context.environment)));
   if (context.args.has("json")) {
     print_json({{"schema", facts::kJsonSchema}, {"name", name}, {"pid", keeper.value}, {"simulated", true}});
     return kFine;
@@ -103,14 +106,10 @@ Result<int> stop(Context& context) {
   return kFine;
 }
 
-Result<json> gpu_number(const Args& args) {
-  GPUWARDEN_TRY(const auto gpu, count_option(args, "gpu", 63));
-  return gpu ? json(*gpu) : json();
-}
-
 Result<int> change(Context& context, json request) {
   GPUWARDEN_TRY(const Machine machine, running(context));
-  GPUWARDEN_TRY(request["gpu"], gpu_number(context.args));
+  GPUWARDEN_TRY(const auto gpu, count_option(context.args, "gpu", 63));
+  request["gpu"] = gpu ? json(*gpu) : json();
   GPUWARDEN_CHECK(machine.simulator()->call(request));
   return kFine;
 }
@@ -121,9 +120,7 @@ Result<int> fault(Context& context) {
 }
 
 Result<int> reset(Context& context) {
-  if (!context.args.has("gpu"))
-    return fail(ErrorCode::invalid_argument, "gpuwarden sim reset: --gpu is missing",
-                "gpuwarden sim reset lab --gpu 3");
+  if (!context.args.has("gpu")) return missing(context, "--gpu", "gpuwarden sim reset lab --gpu 3");
   return change(context, {{"op", "reset"}});
 }
 

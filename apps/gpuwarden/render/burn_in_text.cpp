@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "burn_in.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -30,9 +32,8 @@ std::string figure_words(const BurnInFigure& figure) {
 }
 
 std::string memory_words(const facts::BurnInMemory& memory) {
-  const std::string words =
-      fmt::format("{} of {} free, {} pattern{}", format_size(memory.tested), format_size(memory.free),
-                  memory.patterns.size(), memory.patterns.size() == 1 ? "" : "s");
+  const std::string words = fmt::format("{} of {} free, {}", format_size(memory.tested), format_size(memory.free),
+                                        counted(memory.patterns.size(), "pattern"));
   if (memory.mismatches == 0) return words + ": all came back as written";
   return words + fmt::format(": {} words did not come back as written", memory.mismatches);
 }
@@ -75,35 +76,30 @@ std::string name_in_matrix(const std::optional<GpuIndex>& index, const Uuid& uui
 std::string sender_of(const facts::BurnInPair& pair) { return name_in_matrix(pair.from_index, pair.from); }
 std::string receiver_of(const facts::BurnInPair& pair) { return name_in_matrix(pair.to_index, pair.to); }
 
+std::string rate_cell(const facts::BurnInPair* pair, const Style& style) {
+  if (pair == nullptr) return fmt::format(" {:>9}", "-");
+  const std::string rate = fmt::format("{:.4g}{}", pair->figure->value, pair->direct == true ? "" : "*");
+  return style.paint(fmt::format(" {:>9}", rate), burn_in::is_low(*pair->figure) ? Tone::bad : Tone::plain);
+}
+
 /// The rates, as nvidia-smi's topology is laid out: the GPU that sends in the first column. `*` where the host's memory
 /// lies between.
 std::string pair_matrix(const std::vector<facts::BurnInPair>& pairs, const Style& style) {
   std::vector<std::string> names;
+  std::map<std::pair<std::string, std::string>, const facts::BurnInPair*> measured;
   for (const auto& pair : pairs) {
     for (const std::string& name : {sender_of(pair), receiver_of(pair)}) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
+    if (pair.figure) measured.emplace(std::pair(sender_of(pair), receiver_of(pair)), &pair);
   }
   std::string text = fmt::format("{:>10}", "");
   for (const std::string& name : names) text += fmt::format(" {:>9}", name);
-  text += '\n';
   for (const std::string& from : names) {
-    text += fmt::format("{:>10}", from);
-    for (const std::string& to : names) {
-      const auto pair = std::ranges::find_if(
-          pairs, [&](const auto& one) { return one.figure && sender_of(one) == from && receiver_of(one) == to; });
-      if (pair == pairs.end()) {
-        text += fmt::format(" {:>9}", "-");
-        continue;
-      }
-      const std::string cell =
-          fmt::format(" {:>9}", fmt::format("{:.4g}{}", pair->figure->value, pair->direct == true ? "" : "*"));
-      const bool low = burn_in::is_low(*pair->figure);
-      text += low ? style.paint(cell, Tone::bad) : cell;
-    }
-    text += '\n';
+    text += fmt::format("\n{:>10}", from);
+    for (const std::string& to : names) text += rate_cell(measured[{from, to}], style);
   }
-  return text;
+  return text + '\n';
 }
 
 std::string pairs_text(const std::vector<facts::BurnInPair>& pairs, const Style& style) {

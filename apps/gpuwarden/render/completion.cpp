@@ -3,81 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
-
 #include "command.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "render/from_template.hpp"
 
 namespace gpuwarden::cli {
 namespace {
-
-constexpr std::string_view kBashHead = R"(# bash completion for gpuwarden; made by `gpuwarden completion bash`.
-_gpuwarden() {
-  local word=${COMP_WORDS[COMP_CWORD]} before= command= action= options= actions= words= paths= prefix= i
-  ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
-  COMPREPLY=()
-  # Bash hands "--option=value" over as three words.
-  if [[ $word == "=" ]]; then
-    word=
-  elif [[ $before == "=" ]] && ((COMP_CWORD > 1)); then
-    before=${COMP_WORDS[COMP_CWORD - 2]}
-  fi
-  ((COMP_CWORD > 1)) && command=${COMP_WORDS[1]}
-  ((COMP_CWORD > 2)) && action=${COMP_WORDS[2]}
-  for ((i = 2; i < COMP_CWORD; i++)); do
-    if [[ ${COMP_WORDS[i]} == -- ]]; then
-      if declare -F _command_offset >/dev/null && ((COMP_CWORD > i)); then
-        _command_offset $((i + 1))
-      else
-        mapfile -t COMPREPLY < <(compgen -c -f -- "$word")
-      fi
-      return
-    fi
-  done
-)";
-
-constexpr std::string_view kBashTail = R"(  if [[ $words || $paths ]]; then
-    # A list goes on behind its last comma.
-    if [[ $prefix && $word == *,* ]]; then
-      prefix=${word%,*},
-      word=${word##*,}
-    else
-      prefix=
-    fi
-    mapfile -t COMPREPLY < <(compgen -P "$prefix" -W "$words" -- "$word")
-    case $paths in
-      files) compopt -o filenames 2>/dev/null; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word") ;;
-      folders) compopt -o filenames 2>/dev/null; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- "$word") ;;
-    esac
-  elif [[ -z $command ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$actions --help --version" -- "$word")
-  elif [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
-  elif [[ $actions ]] && ((COMP_CWORD == 2)); then
-    mapfile -t COMPREPLY < <(compgen -W "$actions" -- "$word")
-  else
-    compopt -o filenames 2>/dev/null
-    mapfile -t COMPREPLY < <(compgen -f -- "$word")
-  fi
-}
-complete -F _gpuwarden gpuwarden
-)";
-
-constexpr std::string_view kFishHead = R"(# fish completion for gpuwarden; made by `gpuwarden completion fish`.
-function __gpuwarden_start
-  test (count (commandline -opc)) -eq 1
-end
-function __gpuwarden_command
-  set -l words (commandline -opc)
-  test (count $words) -ge 2; and test $words[2] = $argv[1]
-end
-function __gpuwarden_action
-  set -l words (commandline -opc)
-  test (count $words) -eq 2; and test $words[2] = $argv[1]
-end
-)";
 
 /// What may stand as an option's value.
 struct Values {
@@ -103,11 +35,16 @@ Values values_of(const Option& option) {
 
 std::vector<std::string_view> names_of(const Option& option) { return split(option.names, ','); }
 
+template <class Each>
+void for_each_shown(const Each& each) {
+  for (const Subcommand* command : commands()) {
+    if (!command->hidden) each(*command);
+  }
+}
+
 std::string command_names() {
   std::string names;
-  for (const Subcommand* command : commands()) {
-    if (!command->hidden) names += fmt::format("{} ", command->name);
-  }
+  for_each_shown([&](const Subcommand& command) { names += fmt::format("{} ", command.name); });
   return names + "help version";
 }
 
@@ -180,9 +117,9 @@ std::string zsh_rest(const Subcommand& command) {
   return first + "        '*:file:_files' \\\n";
 }
 
-std::string fish_option(const Subcommand& command, const Option& option) {
+std::string fish_option(const Option& option) {
   const Values values = values_of(option);
-  std::string text = fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}'", command.name);
+  std::string text;
   for (const auto name : names_of(option))
     text += name.starts_with("--") ? fmt::format(" -l {}", name.substr(2)) : fmt::format(" -s {}", name.substr(1));
   if (option.kind != OptionKind::flag && option.kind != OptionKind::optional)
@@ -191,71 +128,46 @@ std::string fish_option(const Subcommand& command, const Option& option) {
   return fmt::format("{} -d {}\n", text, shell_quoted(option.help));
 }
 
-template <class Each>
-void for_each_shown(const Each& each) {
-  for (const Subcommand* command : commands()) {
-    if (!command->hidden) each(*command);
-  }
-}
-
 }  // namespace
 
 std::string bash_completion() {
-  std::string text = std::string(kBashHead) + "  case $command in\n";
-  text += fmt::format("    '') actions='{}' ;;\n", command_names());
+  std::string options;
   std::string values;
   for_each_shown([&](const Subcommand& command) {
-    text += fmt::format("    {}) options='{}' actions='{}' ;;\n", command.name, all_names(command),
-                        std::string(command.actions));
+    options += fmt::format("    {}) options='{}' actions='{}' ;;\n", command.name, all_names(command), command.actions);
     for (const Option& option : options_of(command)) values += bash_value(command, option);
   });
-  text += fmt::format("    help) options= actions='{}' ;;\n  esac\n", command_names());
-  return text + "  case \"$command $before\" in\n" + values + "  esac\n" + std::string(kBashTail);
+  return from_template("completion.bash",
+                       {{"COMMAND_NAMES", command_names()}, {"COMMANDS", options}, {"VALUES", values}});
 }
 
 std::string zsh_completion() {
-  std::string text =
-      "#compdef gpuwarden\n# zsh completion for gpuwarden; made by `gpuwarden completion zsh`.\n_gpuwarden() {\n"
-      "  local -a subcommands\n  subcommands=(\n";
+  std::string summaries;
+  std::string cases;
   for_each_shown([&](const Subcommand& command) {
-    text += fmt::format("    {}\n", shell_quoted(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
+    summaries += fmt::format("    {}\n", shell_quoted(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
+    cases += fmt::format("    {})\n      _arguments -s -S \\\n", command.name);
+    for (const Option& option : options_of(command)) cases += zsh_option(option);
+    cases += zsh_rest(command) + "        && return\n      ;;\n";
   });
-  text +=
-      "    'help:help for a command'\n    'version:print the version'\n  )\n  if (( CURRENT == 2 )); then\n"
-      "    _describe command subcommands\n    return\n  fi\n  local subcommand=$words[2]\n  shift words\n  (( "
-      "CURRENT-- ))\n"
-      "  case $subcommand in\n    help) _describe command subcommands ;;\n";
-  for_each_shown([&](const Subcommand& command) {
-    text += fmt::format("    {})\n      _arguments -s -S \\\n", command.name);
-    for (const Option& option : options_of(command)) text += zsh_option(option);
-    text += zsh_rest(command) + "        && return\n      ;;\n";
-  });
-  return text +
-         "  esac\n}\nif [[ $funcstack[1] == _gpuwarden ]]; then _gpuwarden \"$@\"; else compdef _gpuwarden gpuwarden; "
-         "fi\n";
+  return from_template("completion.zsh", {{"SUMMARIES", summaries}, {"COMMANDS", cases}});
 }
 
 std::string fish_completion() {
-  std::string text(kFishHead);
+  std::string summaries;
+  std::string options;
   for_each_shown([&](const Subcommand& command) {
-    text += fmt::format("complete -c gpuwarden -n __gpuwarden_start -f -a {} -d {}\n", command.name,
-                        shell_quoted(command.summary));
+    summaries += fmt::format("complete -c gpuwarden -n __gpuwarden_start -f -a {} -d {}\n", command.name,
+                             shell_quoted(command.summary));
+    const std::string within = fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}'", command.name);
+    if (command.rest == Rest::none) options += within + " -f\n";
+    if (*command.actions != '\0')
+      options +=
+          fmt::format("complete -c gpuwarden -n '__gpuwarden_action {0}' -f -a '{1}'\n", command.name, command.actions);
+    for (const Option& option : options_of(command)) options += within + fish_option(option);
+    if (command.rest == Rest::command) options += within + " -x -a '(__fish_complete_subcommand)'\n";
   });
-  text +=
-      "complete -c gpuwarden -n __gpuwarden_start -f -a help -d 'help for a command'\n"
-      "complete -c gpuwarden -n __gpuwarden_start -f -a version -d 'print the version'\n";
-  for_each_shown([&](const Subcommand& command) {
-    if (command.rest == Rest::none)
-      text += fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}' -f\n", command.name);
-    const std::string actions = std::string(command.actions);
-    if (!actions.empty())
-      text += fmt::format("complete -c gpuwarden -n '__gpuwarden_action {0}' -f -a '{1}'\n", command.name, actions);
-    for (const Option& option : options_of(command)) text += fish_option(command, option);
-    if (command.rest == Rest::command)
-      text += fmt::format("complete -c gpuwarden -n '__gpuwarden_command {}' -x -a '(__fish_complete_subcommand)'\n",
-                          command.name);
-  });
-  return text;
+  return from_template("completion.fish", {{"SUMMARIES", summaries}, {"OPTIONS", options}});
 }
 
 }  // namespace gpuwarden::cli

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/trouble.hpp"
@@ -24,94 +26,128 @@ std::string gib(const std::optional<Bytes>& bytes) {
   return value >= 99.95 ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}", value);
 }
 
-Tone load_tone(const std::optional<Percent>& value) {
-  if (!value) return Tone::dim;
-  return value->value >= 80 ? Tone::bad : value->value >= 20 ? Tone::warning : Tone::good;
+template <class Value>
+Tone tone_of(const Value& value, const Value& warning, const Value& bad) {
+  return value >= bad ? Tone::bad : value >= warning ? Tone::warning : Tone::good;
 }
 
-Tone memory_tone(double share) { return share >= 0.9 ? Tone::bad : share >= 0.5 ? Tone::warning : Tone::good; }
+/// All columns but the state, which has what room is left.
+enum Column : std::uint8_t { index, name, capability, load, memory_bar, memory, share, temperature, power };
+constexpr std::size_t kColumns = power + 1;
 
-Tone heat_tone(const std::optional<Celsius>& value) {
-  if (!value) return Tone::dim;
-  return value->value >= 85 ? Tone::bad : value->value >= 70 ? Tone::warning : Tone::good;
-}
+struct ColumnRow {
+  const char* title;
+  std::size_t width;  ///< in 80 columns; 0: there is no room for it
+  bool right = true;
+};
+constexpr std::array<ColumnRow, kColumns> kColumnRows{{{"#", 2},
+                                                       {"name", 18, false},
+                                                       {"cc", 0},
+                                                       {"util", 4},
+                                                       {"memory", 8, false},
+                                                       {"", 11},  // "80.0/80.0G"
+                                                       {"used", 0},
+                                                       {"temp", 4},
+                                                       {"power", 8}}};
 
-/// Widths that follow from the terminal's; 0 where there is no room for a column. Names, bar and state share what is
-/// more than 80; where it is less, they shrink, then the columns that say least go first.
-struct Columns {
-  std::size_t index = 2;
-  std::size_t name = 18;
-  std::size_t capability = 0;
-  std::size_t load = 4;
-  std::size_t memory_bar = 8;
-  std::size_t memory = 11;  ///< "80.0/80.0G"
-  std::size_t share = 0;
-  std::size_t temperature = 4;
-  std::size_t power = 8;
-  std::size_t state = 0;
+struct Cell {
+  std::string text;
+  Tone tone = Tone::plain;
+};
+using Cells = std::array<Cell, kColumns>;
 
-  explicit Columns(std::size_t width) {
+/// Widths that follow from the terminal's. Names, bar and state share what is more than 80; where it is less, they
+/// shrink, then the columns that say least go first.
+class Layout {
+ public:
+  explicit Layout(std::size_t width) {
     constexpr std::size_t kUsual = 80;
     constexpr std::size_t kWide = 100;
-    if (width >= kUsual) {
-      name += std::min<std::size_t>((width - kUsual) / 3, 12);
-      memory_bar += std::min<std::size_t>((width - kUsual) / 4, 14);
-    }
-    if (width >= kWide) capability = share = 4;
     constexpr std::size_t kLeastState = 8;
-    if (width < kUsual) name -= std::min<std::size_t>(kUsual - width, 10);
-    for (std::size_t* column : {&memory_bar, &power, &temperature, &load, &memory}) {
-      if (taken() + kLeastState > width) *column = 0;
+    std::ranges::transform(kColumnRows, widths_.begin(), &ColumnRow::width);
+    if (width >= kUsual) {
+      widths_[name] += std::min<std::size_t>((width - kUsual) / 3, 12);
+      widths_[memory_bar] += std::min<std::size_t>((width - kUsual) / 4, 14);
     }
-    state = width - std::min(width, taken());
+    if (width >= kWide) widths_[capability] = widths_[share] = 4;
+    if (width < kUsual) widths_[name] -= std::min<std::size_t>(kUsual - width, 10);
+    for (const Column column : {memory_bar, power, temperature, load, memory}) {
+      if (taken() + kLeastState > width) widths_[column] = 0;
+    }
+    state_ = width - std::min(width, taken());
   }
 
   /// Nobody cuts what another program reads: names stand whole where no terminal has to be kept to.
   void take_names(const facts::Snapshot& snapshot) {
-    for (const GpuRecord& record : snapshot.gpus) name = std::max(name, width_of(short_name(record.gpu.name)));
+    for (const GpuRecord& record : snapshot.gpus)
+      widths_[name] = std::max(widths_[name], width_of(short_name(record.gpu.name)));
   }
 
+  std::size_t bar_width() const { return widths_[memory_bar]; }
+
+  std::string head() const {
+    Cells cells;
+    for (std::size_t i = 0; i < kColumns; ++i) cells[i].text = kColumnRows[i].title;
+    if (bar_width() == 0) cells[memory].text = fit("memory", widths_[memory]);
+    std::string line = this->line(cells, {"state"}, {});
+    line.pop_back();
+    return line;
+  }
+
+  /// The cells with a blank between, without those that have no room; nothing fills the line behind its last word.
+  std::string line(const Cells& cells, const Cell& state, const Style& style) const {
+    std::string text;
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      if (widths_[i] == 0) continue;
+      text += style.paint(fit(cells[i].text, widths_[i], kColumnRows[i].right), cells[i].tone) + ' ';
+    }
+    text += style.paint(fit(state.text, std::min(state_, width_of(state.text))), state.tone);
+    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  }
+
+ private:
   /// All but the state, each with the blank behind it.
   std::size_t taken() const {
     std::size_t sum = 0;
-    for (const std::size_t column : {index, name, capability, load, memory_bar, memory, share, temperature, power})
-      sum += column == 0 ? 0 : column + 1;
+    for (const std::size_t width : widths_) sum += width == 0 ? 0 : width + 1;
     return sum;
   }
+
+  std::array<std::size_t, kColumns> widths_{};
+  std::size_t state_ = 0;
 };
 
-/// One line of cells with a blank between, without those that have no room.
-class Row {
- public:
-  explicit Row(const Style& style) : style_(style) {}
-  Row& add(std::string_view text, std::size_t width, bool right = false, Tone tone = Tone::plain) {
-    if (width == 0) return *this;
-    if (!text_.empty()) text_ += ' ';
-    text_ += style_.paint(fit(text, width, right), tone);
-    return *this;
-  }
-  /// Nothing fills the line behind its last word.
-  std::string line() const { return text_.substr(0, text_.find_last_not_of(' ') + 1) + "\n"; }
-
- private:
-  const Style& style_;
-  std::string text_;
-};
-
-void add_memory(Row& row, const std::optional<Bytes>& used, const std::optional<Bytes>& total, const Columns& columns) {
+void fill_memory(Cells& cells, const std::optional<Bytes>& used, const std::optional<Bytes>& total, std::size_t width) {
   const bool known = used && total && total->value > 0;
-  const double share = known ? ratio(*used, *total) : 0;
-  const Tone tone = used ? memory_tone(share) : Tone::dim;
-  row.add(used && columns.memory_bar > 2 ? bar(share, columns.memory_bar - 2) : "-", columns.memory_bar, false, tone);
-  row.add(gib(used) + "/" + gib(total) + "G", columns.memory, true);
-  row.add(known ? fmt::format("{:.0f}%", share * 100) : "-", columns.share, true, tone);
+  const double part = known ? ratio(*used, *total) : 0;
+  const Tone tone = used ? tone_of(part, 0.5, 0.9) : Tone::dim;
+  cells[memory_bar] = {used && width > 2 ? bar(part, width - 2) : "-", tone};
+  cells[memory] = {gib(used) + "/" + gib(total) + "G"};
+  cells[share] = {known ? fmt::format("{:.0f}%", part * 100) : "-", tone};
 }
 
-std::string power_cell(const facts::GpuSample& sample) {
+std::string power_text(const facts::GpuSample& sample) {
   if (!sample.power) return "-";
   const auto watts = [](Milliwatts power) { return (power.value + 500) / 1000; };
   return sample.power_limit ? fmt::format("{}/{}W", watts(*sample.power), watts(*sample.power_limit))
                             : fmt::format("{}W", watts(*sample.power));
+}
+
+Cells cells_of(const GpuRecord& record, std::size_t bar_width) {
+  const facts::GpuSample& sample = record.sample;
+  const auto& heat = sample.temperature;
+  const auto& version = record.gpu.compute_capability;
+  Cells cells;
+  cells[index] = {std::to_string(record.gpu.index.value)};
+  cells[name] = {short_name(record.gpu.name)};
+  cells[capability] = {version ? fmt::format("{}.{}", version->major, version->minor) : "-"};
+  cells[load] = {percent(sample.utilization_gpu),
+                 sample.utilization_gpu ? tone_of(*sample.utilization_gpu, 20_pct, 80_pct) : Tone::dim};
+  fill_memory(cells, sample.memory_used, sample.memory_total, bar_width);
+  cells[temperature] = {heat ? fmt::format("{}C", heat->value) : "-",
+                        heat ? tone_of(*heat, Celsius(70), Celsius(85)) : Tone::dim};
+  cells[power] = {power_text(sample)};
+  return cells;
 }
 
 std::string use_text(const GpuRecord& record) {
@@ -128,62 +164,49 @@ std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   return fmt::format("{}{}{}", lease->shared ? "shared " : "", who, facts::is_idle_lease(record, lease) ? " idle" : "");
 }
 
-std::string capability_text(const facts::Gpu& gpu) {
-  const auto& capability = gpu.compute_capability;
-  return capability ? fmt::format("{}.{}", capability->major, capability->minor) : "-";
-}
-
 /// Of a GPU that is out of use that, unless it is in no state to be used.
-std::string state_text(const GpuRecord& record, const facts::Lease* lease, const facts::Disabling* word) {
-  if (word == nullptr || (word->judged && !facts::is_usable(record))) return holder_text(record, lease);
-  return word->judged ? "unfit" : "disabled";
+Cell state_of(const GpuRecord& record, const facts::Lease* lease, const facts::Disabling* word) {
+  const bool usable = facts::is_usable(record);
+  const bool judged = word != nullptr && word->judged;
+  Cell cell;
+  if (word == nullptr || (judged && !usable))
+    cell.text = holder_text(record, lease);
+  else
+    cell.text = judged ? "unfit" : "disabled";
+  cell.tone = cell.text == "free" ? Tone::good : Tone::warning;
+  if (!usable || judged) cell.tone = Tone::bad;
+  if (record.gpu.vendor != "NVIDIA") cell.tone = Tone::dim;
+  return cell;
 }
 
 std::string gpu_row(const GpuRecord& record, const facts::Lease* lease, const facts::Disabling* word,
-                    const Columns& columns, const Style& style) {
-  const auto& sample = record.sample;
-  const std::string temperature = sample.temperature ? fmt::format("{}C", sample.temperature->value) : "-";
-  const std::string state = state_text(record, lease, word);
-  Tone tone = state == "free" ? Tone::good : Tone::warning;
-  if (!facts::is_usable(record) || (word != nullptr && word->judged)) tone = Tone::bad;
-  if (record.gpu.vendor != "NVIDIA") tone = Tone::dim;
-  Row row(style);
-  row.add(std::to_string(record.gpu.index.value), columns.index, true);
-  row.add(short_name(record.gpu.name), columns.name);
-  row.add(capability_text(record.gpu), columns.capability, true);
-  row.add(percent(sample.utilization_gpu), columns.load, true, load_tone(sample.utilization_gpu));
-  add_memory(row, sample.memory_used, sample.memory_total, columns);
-  row.add(temperature, columns.temperature, true, heat_tone(sample.temperature));
-  row.add(power_cell(sample), columns.power, true);
-  return row.add(state, std::min(columns.state, width_of(state)), false, tone).line();
+                    const Layout& layout, const Style& style) {
+  return layout.line(cells_of(record, layout.bar_width()), state_of(record, lease, word), style);
 }
 
-std::string table_head(const Columns& columns) {
-  const Style plain;
-  Row row(plain);
-  row.add("#", columns.index, true).add("name", columns.name).add("cc", columns.capability, true);
-  row.add("util", columns.load, true);
-  const std::size_t memory = columns.memory_bar + columns.memory + (columns.memory_bar > 0 ? 1 : 0);
-  row.add("memory", columns.memory == 0 ? 0 : memory).add("used", columns.share, true);
-  row.add("temp", columns.temperature, true).add("power", columns.power, true).add("state", columns.state);
-  std::string line = row.line();
-  line.pop_back();
-  return line;
-}
-
-/// Indented text, broken between words at the width.
-std::string painted_lines(std::string_view text, std::size_t indent, const Style& style, Tone tone) {
-  std::string result;
-  std::string line(indent, ' ');
-  for (const auto word : split_words(text)) {
-    if (width_of(line) + 1 + width_of(word) > style.width && line.size() > indent) {
-      result += style.paint(line, tone) + "\n";
-      line.assign(indent, ' ');
-    }
-    if (line.size() > indent) line += ' ';
-    line += width_of(word) + indent > style.width ? fit(word, style.width - indent) : std::string(word);
+std::string mig_rows(const GpuRecord& record, const Layout& layout, const Style& style) {
+  std::string text;
+  for (const auto& mig : record.mig_devices) {
+    Cells cells;
+    cells[name] = {fmt::format("MIG {} {}", mig.index, mig.profile.value_or("?"))};
+    fill_memory(cells, mig.memory_used, mig.memory_total, layout.bar_width());
+    text += layout.line(cells, {}, style);
   }
-  return result + style.paint(line, tone) + "\n";
+  return text;
+}
+
+/// Text behind blanks, broken between words at the width.
+std::string painted_lines(std::string_view text, const Style& style, Tone tone, std::size_t indent = 3) {
+  std::string result;
+  const std::string whole = std::string(indent, ' ') + wrapped(text, indent, indent, style.width);
+  for (const auto line : split(whole, '\n')) result += style.paint(cut(line, style), tone) + "\n";
+  return result;
+}
+
+/// What is wrong, and what would help; either may be empty.
+std::string remark(std::string_view why, const std::string& step, const Style& style, Tone tone) {
+  const std::string text = why.empty() ? "" : painted_lines(why, style, tone);
+  return step.empty() ? text : text + painted_lines("-> " + step, style, Tone::plain);
 }
 
 std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const Style& style) {
@@ -220,34 +243,11 @@ std::string process_lines(const GpuRecord& record, const Style& style) {
   std::size_t seen = 0;
   for (const auto& process : *record.processes) {
     if ((!process.listed && !all) || ++seen > kProcessesShown) continue;
-    const std::string line = process_text(process);
-    text += cut(line, style) + "\n";
+    text += cut(process_text(process), style) + "\n";
   }
-  if (seen > kProcessesShown) {
-    const std::string more = fmt::format("   and {} more (--processes)", seen - kProcessesShown);
-    text += cut(more, style) + "\n";
-  }
+  if (seen > kProcessesShown)
+    text += cut(fmt::format("   and {} more (--processes)", seen - kProcessesShown), style) + "\n";
   return text;
-}
-
-std::string mig_rows(const GpuRecord& record, const Columns& columns, const Style& style) {
-  std::string text;
-  for (const auto& mig : record.mig_devices) {
-    Row row(style);
-    row.add("", columns.index).add(fmt::format("MIG {} {}", mig.index, mig.profile.value_or("?")), columns.name);
-    row.add("", columns.capability).add("", columns.load);
-    add_memory(row, mig.memory_used, mig.memory_total, columns);
-    text += row.line();
-  }
-  return text;
-}
-
-/// Who or what keeps the GPU out of use, and what would help.
-std::string word_lines(const facts::Disabling* word, const facts::Snapshot& snapshot, const Style& style) {
-  if (word == nullptr) return "";
-  const std::string why = facts::describe_disabling(*word, snapshot.taken_at);
-  const std::string text = painted_lines(why, 3, style, word->judged ? Tone::bad : Tone::warning);
-  return word->next_step.empty() ? text : text + painted_lines("-> " + word->next_step, 3, style, Tone::plain);
 }
 
 /// What a kernel log told, each kind of fault once: "Xid 79 at 0000:91:00, 3 times: GPU has fallen off the bus."
@@ -263,9 +263,14 @@ std::string fault_lines(const facts::Snapshot& snapshot, const Style& style) {
     text += painted_lines(fmt::format("{} {}{}{}: {}", faults[i].kind == "sxid" ? "SXid" : "Xid", faults[i].code,
                                       faults[i].pci_bus_id ? " at " + *faults[i].pci_bus_id : "",
                                       times > 1 ? fmt::format(", {} times", times) : "", faults[i].text),
-                          3, style, Tone::bad);
+                          style, Tone::bad);
   }
-  return text.empty() ? "" : painted_lines("faults in the kernel log:", 0, style, Tone::plain) + text;
+  return text.empty() ? "" : painted_lines("faults in the kernel log:", style, Tone::plain, 0) + text;
+}
+
+Style as_wide_as_the_terminal(Style style) {
+  style.width = style.columns;
+  return style;
 }
 
 }  // namespace
@@ -287,24 +292,24 @@ std::string snapshot_header(const facts::Snapshot& snapshot, const Style& style)
 
 std::string gpu_table(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases, const Style& usual,
                       std::span<const facts::Disabling> disabled, std::span<const lease::Acceptance> accepted) {
-  Style style = usual;
-  style.width = style.columns;
-  Columns columns(style.width);
-  if (!usual.measured) columns.take_names(snapshot);
+  const Style style = as_wide_as_the_terminal(usual);
+  Layout layout(style.width);
+  if (!usual.measured) layout.take_names(snapshot);
   std::string text = snapshot_header(snapshot, style);
   if (snapshot.gpus.empty())
     return text + (snapshot.origin.empty() ? "no GPU\n" : "no GPUs in this report\n") + fault_lines(snapshot, style);
-  text += style.paint(table_head(columns), Tone::dim) + "\n";
+  text += style.paint(layout.head(), Tone::dim) + "\n";
   for (const GpuRecord& record : snapshot.gpus) {
     const facts::Lease* lease = facts::find_lease(leases, record);
     const facts::Disabling* word = facts::find_disabling(disabled, facts::identity_of(record));
-    text += gpu_row(record, lease, word, columns, style) + word_lines(word, snapshot, style);
+    text += gpu_row(record, lease, word, layout, style);
+    if (word != nullptr)
+      text += remark(facts::describe_disabling(*word, snapshot.taken_at), word->next_step, style,
+                     word->judged ? Tone::bad : Tone::warning);
     if (const auto* acceptance = lease::find_acceptance(accepted, record); acceptance != nullptr)
-      text += painted_lines(lease::describe_acceptance(*acceptance, snapshot.taken_at), 3, style, Tone::warning);
-    if (!record.cause.empty())
-      text += painted_lines(record.cause, 3, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
-    if (!record.next_step.empty()) text += painted_lines("-> " + record.next_step, 3, style, Tone::plain);
-    text += mig_rows(record, columns, style) + lease_line(record, lease, style) + process_lines(record, style);
+      text += painted_lines(lease::describe_acceptance(*acceptance, snapshot.taken_at), style, Tone::warning);
+    text += remark(record.cause, record.next_step, style, facts::is_usable(record) ? Tone::dim : Tone::bad);
+    text += mig_rows(record, layout, style) + lease_line(record, lease, style) + process_lines(record, style);
   }
   return text + fault_lines(snapshot, style);
 }
@@ -322,15 +327,13 @@ std::string simulated_hosts(std::span<const cluster::Node> nodes, const Style& s
 }
 
 /// A GPU of a host, with what is wrong with it below.
-std::string host_row(const cluster::Node& node, const GpuRecord& record, const Columns& columns, const Style& style) {
+std::string host_row(const cluster::Node& node, const GpuRecord& record, const Layout& layout, const Style& style) {
   const auto word = cluster::out_of_use(node, record.gpu.uuid);
-  const facts::Disabling* found = word ? &*word : nullptr;
-  std::string text = gpu_row(record, facts::find_lease(node.reading->leases, record), found, columns, style);
-  const std::string& cause = record.cause.empty() && word ? word->reason : record.cause;
-  const std::string& step = record.next_step.empty() && word ? word->next_step : record.next_step;
-  if (!cause.empty()) text += painted_lines(cause, 3, style, facts::is_usable(record) && !word ? Tone::dim : Tone::bad);
-  if (!step.empty()) text += painted_lines("-> " + step, 3, style, Tone::plain);
-  return text;
+  const facts::Lease* lease = facts::find_lease(node.reading->leases, record);
+  return gpu_row(record, lease, word ? &*word : nullptr, layout, style) +
+         remark(record.cause.empty() && word ? word->reason : record.cause,
+                record.next_step.empty() && word ? word->next_step : record.next_step, style,
+                facts::is_usable(record) && !word ? Tone::dim : Tone::bad);
 }
 
 }  // namespace
@@ -339,26 +342,23 @@ std::string hosts_table(std::span<const cluster::Node> nodes, const Style& usual
   constexpr std::size_t kWidestHost = 24;
   std::size_t host = std::string_view("host").size();
   for (const cluster::Node& node : nodes) host = std::max(host, std::min(width_of(node.name), kWidestHost));
-  Style style = usual;
-  style.width = usual.columns;
-  Columns columns(style.width > host + 20 ? style.width - host - 1 : 20);
+  const Style style = as_wide_as_the_terminal(usual);
+  Layout layout(style.width > host + 20 ? style.width - host - 1 : 20);
   for (const cluster::Node& node : nodes) {
-    if (!usual.measured && node.reading != nullptr) columns.take_names(node.reading->snapshot);
+    if (!usual.measured && node.reading != nullptr) layout.take_names(node.reading->snapshot);
   }
   std::string text = simulated_hosts(nodes, style);
-  text += style.paint(cut(fit("host", host) + " " + table_head(columns), style), Tone::dim) + "\n";
+  text += style.paint(cut(fit("host", host) + " " + layout.head(), style), Tone::dim) + "\n";
   for (const cluster::Node& node : nodes) {
     const std::string head = fit(printable(node.name), host) + " ";
     if (node.problem) {
       text += head + style.paint("-", Tone::bad) + "\n" +
-              painted_lines(printable(node.problem->message), 3, style, Tone::bad);
-      if (!node.problem->hint.empty())
-        text += painted_lines("-> " + printable(node.problem->hint), 3, style, Tone::plain);
+              remark(printable(node.problem->message), printable(node.problem->hint), style, Tone::bad);
       continue;
     }
     if (node.reading == nullptr || node.reading->snapshot.gpus.empty()) text += head + "no GPU\n";
     if (node.reading == nullptr) continue;
-    for (const GpuRecord& record : node.reading->snapshot.gpus) text += head + host_row(node, record, columns, style);
+    for (const GpuRecord& record : node.reading->snapshot.gpus) text += head + host_row(node, record, layout, style);
   }
   return text;
 }

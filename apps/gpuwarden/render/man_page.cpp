@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "common_options.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "render/from_template.hpp"
 #include "shared_options.hpp"
 
 namespace gpuwarden::cli {
@@ -24,14 +24,6 @@ std::string roff_text(std::string_view text) {
       result += c;
   }
   return result;
-}
-
-std::string heading(std::string_view name) {
-  return fmt::format(".TH {} 1 \"\" \"gpuwarden {}\" \"gpuwarden manual\"\n", roff_text(name), GPUWARDEN_VERSION);
-}
-
-std::string name_section(std::string_view name, std::string_view summary) {
-  return fmt::format(".SH NAME\n{} \\- {}\n", roff_text(name), roff_text(summary));
 }
 
 /// "-n, --num-gpus" in bold, what stands for the value in italics.
@@ -56,6 +48,9 @@ std::string options_section(std::string_view title, std::span<const Option> opti
   return text;
 }
 
+constexpr std::string_view kRunCodes =
+    ".PP\nA command that was run passes on its own code; 127: not found, 126: not executable.\n";
+
 /// The summary, what there is to add to it, and the actions that a command has.
 std::string sentence(const Subcommand& command) {
   std::string text = roff_text(command.summary) + ".";
@@ -65,63 +60,44 @@ std::string sentence(const Subcommand& command) {
   return text;
 }
 
-std::string synopsis_section(const Subcommand& command) {
-  std::string text = ".SH SYNOPSIS\n.nf\n";
-  for (const auto line : split(command.usage, '\n')) text += roff_text(trim(line)) + "\n";
-  return text + ".fi\n";
+std::string end_of_page(std::string_view codes) {
+  return from_template("end.man", {{"CODES_OF_COMMAND", std::string(codes)}});
 }
-
-constexpr std::string_view kExitCodes =
-    ".SH EXIT STATUS\n"
-    ".TP\n0\nFine.\n"
-    ".TP\n1\nThe answer is no: nothing fits, a GPU is in trouble, a wait timed out.\n"
-    ".TP\n2\nWrong usage or bad input.\n"
-    ".TP\n3\nThe driver or its library is missing, does not answer or does not permit it.\n";
-
-constexpr std::string_view kRunCodes =
-    ".PP\nA command that was run passes on its own code; 127: not found, 126: not executable.\n";
-
-constexpr std::string_view kEnvironment =
-    ".SH ENVIRONMENT\n"
-    ".TP\nGPUWARDEN_SIMULATE\nA simulated fleet, as \\fB\\-\\-simulate\\fR names it.\n"
-    ".TP\nGPUWARDEN_LEASE_DIR\nThe folder of the leases (/run/lock/gpuwarden).\n"
-    ".TP\nGPUWARDEN_KNOWLEDGE_PATH\nFolders with YAML to lay over the knowledge base, colons between.\n"
-    ".TP\nNO_COLOR\nSet: no colours.\n";
 
 }  // namespace
 
 std::string program_man_page() {
-  std::string text = heading("GPUWARDEN") + name_section("gpuwarden", "know, judge, choose, run and watch GPUs");
-  text +=
-      ".SH SYNOPSIS\n.B gpuwarden\n.I COMMAND\n[\\fIoptions\\fR]\n.SH DESCRIPTION\n"
-      "gpuwarden knows the GPUs of a machine, chooses among them, and runs work on them.\n"
-      "Each command has a page of its own: gpuwarden\\-list(1) and so on.\n"
-      "Where there is no GPU, \\fB\\-\\-simulate h100x8\\fR shows one.\n.SH COMMANDS\n";
+  std::string names;
   for (const Subcommand* command : commands()) {
     if (!command->hidden)
-      text += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", roff_text(command->name), roff_text(command->summary));
+      names += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", roff_text(command->name), roff_text(command->summary));
   }
-  text += ".TP\n\\fBhelp\\fR\nhelp for a command.\n.TP\n\\fBversion\\fR\nprint the version.\n.SH OPTIONS\n";
-  text += options_section("common options", kCommonOptions);
-  return text + std::string(kExitCodes) + std::string(kEnvironment);
+  return from_template("program.man", {{"VERSION", GPUWARDEN_VERSION},
+                                       {"COMMANDS", names},
+                                       {"OPTIONS", options_section("common options", kCommonOptions)},
+                                       {"END", end_of_page("")}});
 }
 
 std::string command_man_page(const Subcommand& command) {
-  const std::string name = fmt::format("gpuwarden-{}", command.name);
-  std::string text = heading(fmt::format("GPUWARDEN-{}", command.name)) + name_section(name, command.summary);
-  text += synopsis_section(command);
-  text += fmt::format(".SH DESCRIPTION\n{}\n", sentence(command));
-  text += ".SH OPTIONS\n";
+  std::string usage;
+  for (const auto line : split(command.usage, '\n')) usage += roff_text(trim(line)) + "\n";
+  std::string options;
   std::string_view title;
   for (const OptionGroup& group : command.groups) {
     if (group.options.empty()) continue;
-    text += options_section(group.title == title ? "" : group.title, group.options);
+    options += options_section(group.title == title ? "" : group.title, group.options);
     title = group.title;
   }
-  text += options_section("common options", common_options_of(command));
-  text += kExitCodes;
-  if (command.rest == Rest::command) text += kRunCodes;
-  return text + std::string(kEnvironment) + ".SH SEE ALSO\n.BR gpuwarden (1)\n";
+  options += options_section("common options", common_options_of(command));
+  const std::string name = fmt::format("gpuwarden-{}", command.name);
+  return from_template("command.man", {{"TITLE", roff_text(fmt::format("GPUWARDEN-{}", command.name))},
+                                       {"VERSION", GPUWARDEN_VERSION},
+                                       {"NAME", roff_text(name)},
+                                       {"SUMMARY", roff_text(command.summary)},
+                                       {"USAGE", usage},
+                                       {"DESCRIPTION", sentence(command)},
+                                       {"OPTIONS", options},
+                                       {"END", end_of_page(command.rest == Rest::command ? kRunCodes : "")}});
 }
 
 }  // namespace gpuwarden::cli

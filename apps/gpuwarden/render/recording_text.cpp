@@ -39,8 +39,7 @@ std::string level_word(AlertLevel level) { return level == AlertLevel::info ? "n
 
 std::string heading(const Summary& summary, const Style& style) {
   std::string text = style.paint(recording::host_text(summary), Tone::bold);
-  text += fmt::format(": {} GPU{}, {}\n", summary.gpus.size(), summary.gpus.size() == 1 ? "" : "s",
-                      recording::window_text(summary));
+  text += fmt::format(": {}, {}\n", counted(summary.gpus.size(), "GPU"), recording::window_text(summary));
   const std::string command = recording::command_text(summary);
   if (!command.empty())
     text += cut(fmt::format("command: {}", command), style) +
@@ -52,13 +51,11 @@ std::string heading(const Summary& summary, const Style& style) {
 std::string gpu_rows(const Summary& summary, const Style& style) {
   std::vector<std::vector<std::string>> rows{
       {"GPU", "name", "utilization", "memory", "temperature", "power", "energy", "idle", "throttled"}};
-  for (const GpuSummary& gpu : summary.gpus)
-    rows.push_back({fmt::format("{}", gpu.index.value), short_name(gpu.name),
-                    recording::mean_max_min(gpu.figure("utilization"), "%"),
-                    recording::mean_max_min(gpu.figure("memory_used"), "B"),
-                    recording::mean_max_min(gpu.figure("temperature"), "°C"),
-                    recording::mean_max_min(gpu.figure("power"), "W"), recording::energy_text(gpu.energy),
-                    recording::share_text(gpu.idle_share()), recording::throttling_text(gpu)});
+  for (const GpuSummary& gpu : summary.gpus) {
+    std::vector<std::string> cells = recording::figure_cells(gpu);
+    cells.insert(cells.begin(), {fmt::format("{}", gpu.index.value), short_name(gpu.name)});
+    rows.push_back(std::move(cells));
+  }
   return columns(rows, style) + style.paint("  three values: mean / most / least", Tone::dim) + "\n";
 }
 
@@ -76,10 +73,9 @@ std::string users(const Summary& summary, const Style& style) {
   if (!known) return {};
   std::vector<std::vector<std::string>> rows{{"user", "GPU time held", "utilization", "peak memory"}};
   for (const Use& use : summary.users)
-    rows.push_back(
-        {use.user.empty() ? "(not visible)" : use.user,
-         recording::duration_text(std::chrono::milliseconds(static_cast<std::int64_t>(use.gpu_seconds * 1000))),
-         recording::quantity_text(use.mean_utilization, "%"), use.peak_memory ? format_size(*use.peak_memory) : "-"});
+    rows.push_back({use.user.empty() ? "(not visible)" : use.user, recording::held_text(use),
+                    recording::quantity_text(use.mean_utilization, "%"),
+                    use.peak_memory ? format_size(*use.peak_memory) : "-"});
   return "\n" + columns(rows, style);
 }
 

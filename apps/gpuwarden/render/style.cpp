@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "gpuwarden/base/text.hpp"
@@ -14,13 +15,23 @@ namespace gpuwarden::cli {
 
 std::string Style::paint(std::string_view text, Tone tone) const {
   if (!colour || tone == Tone::plain) return std::string(text);
-  const char* code = "0";
-  if (tone == Tone::good) code = "32";
-  if (tone == Tone::warning) code = "33";
-  if (tone == Tone::bad) code = "31";
-  if (tone == Tone::dim) code = "2";
-  if (tone == Tone::bold) code = "1";
-  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+  static constexpr std::array kCodes{0, 32, 33, 31, 2, 1};  // in Tone's order
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<std::size_t>(tone)], text);
+}
+
+TerminalSize terminal_size(const Environment& environment) {
+  TerminalSize size;
+  winsize terminal{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &terminal) == 0) {
+    if (terminal.ws_col > 0) size.columns = terminal.ws_col;
+    if (terminal.ws_row > 1) size.lines = terminal.ws_row - 1U;
+  }
+  for (const auto& [name, value] : {std::pair("COLUMNS", &size.columns), std::pair("LINES", &size.lines)}) {
+    const auto found = environment.find(name);
+    const auto number = found == environment.end() ? std::nullopt : parse_integer(found->second);
+    if (number && *number > 0) *value = static_cast<std::size_t>(*number);
+  }
+  return size;
 }
 
 Result<Style> style_of(const Context& context) {
@@ -29,27 +40,14 @@ Result<Style> style_of(const Context& context) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--color: '{}' is not auto, always or never", printable(when)));
   }
-  const auto has = [&](const char* name) {
-    const auto found = context.environment.find(name);
-    return found != context.environment.end() && !found->second.empty();
-  };
+  const auto no_color = context.environment.find("NO_COLOR");
+  const bool plain = no_color != context.environment.end() && !no_color->second.empty();
+  const auto columns = terminal_size(context.environment).columns;
   Style style;
-  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  style.colour = when == "always" || (when == "auto" && terminal && !has("NO_COLOR"));
-  winsize size{};
-  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    style.width = size.ws_col;
-    style.measured = true;
-  }
-  if (has("COLUMNS")) {
-    const auto columns = parse_integer(context.environment.at("COLUMNS"));
-    if (columns && *columns > 0) {
-      style.width = static_cast<std::size_t>(*columns);
-      style.measured = true;
-    }
-  }
-  style.columns = std::clamp<std::size_t>(style.width, 20, 250);
-  style.width = std::clamp<std::size_t>(style.width, 80, 250);
+  style.colour = when == "always" || (when == "auto" && ::isatty(STDOUT_FILENO) == 1 && !plain);
+  style.measured = columns.has_value();
+  style.columns = std::clamp<std::size_t>(columns.value_or(style.columns), 20, 250);
+  style.width = std::clamp<std::size_t>(style.columns, 80, 250);
   return style;
 }
 

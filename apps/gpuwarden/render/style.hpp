@@ -20,6 +20,14 @@ struct Style {
   std::string paint(std::string_view text, Tone tone) const;
 };
 
+/// What is known of the terminal behind standard output, without the line that a shell's prompt takes. COLUMNS and
+/// LINES of the environment go before it.
+struct TerminalSize {
+  std::optional<std::size_t> columns;
+  std::optional<std::size_t> lines;
+};
+TerminalSize terminal_size(const Environment& environment);
+
 /// --color, NO_COLOR, COLUMNS and the terminal behind standard output. Fails on another --color.
 Result<Style> style_of(const Context& context);
 

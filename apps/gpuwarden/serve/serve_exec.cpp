@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/own_files.hpp"
 #include "serve/run_server.hpp"
 
@@ -31,15 +32,7 @@ Result<int> run_server(Context& context) {
   Environment environment = context.environment;
   // What lies beside this program is not beside that one.
   environment.try_emplace("GPUWARDEN_SIM_LIB_DIR", own_file("sim").string());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::vector<std::string> settings;
-  for (const auto& [name, value] : environment) settings.push_back(fmt::format("{}={}", name, value));
-  std::vector<char*> variables;
-  for (std::string& setting : settings) variables.push_back(setting.data());
-  variables.push_back(nullptr);
-  ::execve(program.c_str(), arguments.data(), variables.data());
+  ::execve(program.c_str(), ExecArray(words).get(), ExecArray(environment).get());
   Error error = error_from_errno(errno, fmt::format("cannot start {}", program.string()));
   error.code = ErrorCode::unavailable;
   error.hint = "it is part of the package gpuwarden: install it again, or build the target gpuwarden-serve";

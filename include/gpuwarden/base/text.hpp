@@ -26,6 +26,8 @@ bool contains_ignoring_case(std::string_view text, std::string_view part);
 /// "not answering" of "not_answering".
 std::string spaced(std::string_view name, char joint = ' ');
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+/// "1 GPU", "3 GPUs"; "2 more lines are" where `many` says so.
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many = {});
 
 /// The option most like `word` (edit distance at most a third of its length, at least 1), for "did you mean"; or empty.
 std::string closest_match(std::string_view word, const std::vector<std::string>& options);

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -19,5 +21,9 @@ std::vector<Node> first_answers(const NodeSource& source, const std::function<bo
 
 /// Whether a node has answered, or is known not to.
 bool was_asked(const Node& node);
+
+/// Why none of them answers, by the first one's problem, named after it; nothing where one answers: the others are
+/// shown as lost.
+std::optional<Error> why_none_answers(std::span<const Node> nodes);
 
 }  // namespace gpuwarden::cluster

@@ -44,6 +44,8 @@ Result<PeerPlace> parse_peer_place(std::string_view text);
 /// The peers of a file's text, as URLs without a path, each once: a line each, HOST:PORT, [ADDRESS]:PORT or a URL
 /// (http://, https://); what follows a # is a comment. Fails with invalid_argument, "NAME:LINE: what".
 Result<std::vector<std::string>> parse_peers(std::string_view text, std::string_view name);
+/// Those of a file, of at most a MiB. Fails as read_file() and parse_peers() do.
+Result<std::vector<std::string>> read_peers(const std::filesystem::path& file);
 
 struct PeersOptions {
   PeerPlace place;

@@ -13,6 +13,9 @@ namespace gpuwarden::facts {
 /// What stands for a GPU's UUID where it could not be read: "index-3".
 Uuid identity_of(const GpuRecord& record);
 
+/// Whether something is wrong with the state of a GPU of NVIDIA's: it cannot be used, and is not asleep.
+bool is_in_trouble(const GpuRecord& record);
+
 /// The lease on a GPU or on one of its instances; nullptr where there is none.
 const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record);
 

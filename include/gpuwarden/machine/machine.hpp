@@ -111,6 +111,8 @@ class Machine {
   /// libraries before all others (GPUWARDEN_SIM_LIBRARIES=off in `of_program` leaves the search path as it is). Empty
   /// for real GPUs.
   Environment simulated_environment(const Environment& of_program) const;
+  /// The variables of a program that is to see this machine: `of_program` with these set.
+  Environment environment_for(Environment of_program) const;
 
   bool simulated() const { return simulator_ != nullptr; }
   /// The facts of the capture that stands for the machine; empty where there is none.

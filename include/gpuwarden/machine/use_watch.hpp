@@ -6,6 +6,7 @@
 //     options.disabled = [&use] { return use.disabled(); };
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -16,9 +17,19 @@
 #include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/lease/disablings.hpp"
 #include "gpuwarden/machine/machine.hpp"
 
 namespace gpuwarden::machine {
+
+/// Who has reserved GPUs and which are out of use, at one look, and why that is not known.
+struct UseNow {
+  std::vector<facts::Lease> leases;  ///< none where `leases_problem` is set, nor of a capture
+  std::optional<Error> leases_problem;
+  lease::Disablings::View out_of_use;  ///< where `out_of_use_problem` is set, what the look itself shows
+  std::optional<Error> out_of_use_problem;
+};
+UseNow use_now(const Machine& machine, const facts::Snapshot& snapshot, std::chrono::system_clock::time_point now);
 
 /// Both stand in files, which may be unreadable: that is kept, so that what is unknown is told and not taken for none.
 /// One thread asks, any may look at what was found. `machine` and `clock` must outlive it.

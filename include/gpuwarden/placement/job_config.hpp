@@ -76,4 +76,10 @@ Environment job_environment(const JobConfig& config);
 /// What the configuration asks of the selector.
 Request request_from(const JobConfig& config);
 
+/// The options of the planner that the configuration's other sections stand for, where `given` (options by their long
+/// names, of which model, model-size and task are looked at) names a model: its strategy and offloading where that is
+/// trained, and the type of its weights.
+std::map<std::string, std::vector<std::string>> model_options(
+    const JobConfig& config, const std::map<std::string, std::vector<std::string>>& given);
+
 }  // namespace gpuwarden::placement

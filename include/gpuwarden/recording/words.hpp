@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpuwarden/base/ids.hpp"
 #include "gpuwarden/recording/summary.hpp"
@@ -45,6 +46,10 @@ std::string command_text(const Summary& summary);
 std::string host_text(const Summary& summary);
 /// "54 / 100 / 0 %": mean, max, min of a figure, as document and terminal tables have it; "-" where it is not known.
 std::string mean_max_min(const telemetry::Statistics* figure, std::string_view unit);
+/// The same of utilization, memory used, temperature and power, then energy, idle share and throttling: a GPU's row.
+std::vector<std::string> figure_cells(const GpuSummary& gpu);
+/// For how long a user or a job held GPUs, added up.
+std::string held_text(const telemetry::Use& use);
 /// What is to be known before the figures are believed: an unfinished recording, gaps, no readings. In sentences.
 std::vector<std::string> caveats_of(const Summary& summary);
 

@@ -15,6 +15,7 @@
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/base/subprocess.hpp"
 #include "gpuwarden/serve/http.hpp"
 
 namespace gpuwarden::serve {
@@ -43,6 +44,17 @@ bool same_secret(std::string_view one, std::string_view other);
 Result<std::string> read_token(const std::filesystem::path& file, const std::filesystem::path& credentials = {});
 /// The credential of this name (LoadCredential=token:FILE); empty where systemd gave none. Fails as read_token does.
 Result<std::string> read_credential(const std::filesystem::path& credentials, std::string_view name);
+
+/// The secrets of a server. Empty: there is none.
+struct Tokens {
+  std::string own;    ///< of those who call it
+  std::string peers;  ///< that other machines want of it
+};
+/// Those in the files; where no file is named the credentials "token" and "peers-token" of the folder that
+/// CREDENTIALS_DIRECTORY names, where systemd gave them. Fails as read_token() does, and for peers' files that cannot
+/// be read.
+Result<Tokens> read_tokens(const std::optional<std::string>& own, const std::optional<std::string>& peers,
+                           const Environment& environment);
 
 /// The rules of one server.
 struct Access {

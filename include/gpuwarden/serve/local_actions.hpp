@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/machine/machine.hpp"
@@ -18,6 +20,8 @@ struct KeptRights {
   bool disable = false;  ///< to disable and enable for everybody
   bool any() const { return power || signals || disable; }
 };
+/// Of their names: "power", "signal", "disable". Fails with invalid_argument for another.
+Result<KeptRights> kept_rights_from(std::span<const std::string> names);
 
 /// The helper that keeps these; nullptr where no right is to be kept. Before any thread is started and before root is
 /// given up. Fails with permission_denied for rights that this process does not have (a simulated fleet is its
