@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/logs/captures.hpp"
+#include "gpuwarden/logs/recognise.hpp"
 #include "options.hpp"
 
 namespace gpuwarden::cli {
