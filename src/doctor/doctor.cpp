@@ -166,7 +166,9 @@ bool has_facts(Area area, const Subject& subject) {
                 return gpu.gpu.vendor == "NVIDIA" || gpu.gpu.vendor.empty();
               }));
     case Area::device:
-      return (snapshot.origin.empty() ? !snapshot.gpus.empty() : std::ranges::any_of(snapshot.gpus, tells_state)) ||
+      // A driver that lists a GPU has found it; a name alone says nothing of how it is.
+      return (!snapshot.gpus.empty() && (snapshot.origin.empty() || has_driver(subject))) ||
+             std::ranges::any_of(snapshot.gpus, tells_state) ||
              (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) || subject.burn_in != nullptr;
     case Area::toolkit:
       return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
