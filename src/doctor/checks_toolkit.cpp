@@ -115,10 +115,11 @@ void dropped_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   const Version last = subject.knowledge.toolkits_for(architecture)->second;
+  const Version wanted = std::min(last, cuda_of_torch_to_be(subject).value_or(last));
   report.say(
       fmt::format("nvcc {} no longer compiles for {} ({}, sm_{}); CUDA {} is the last that does", release_text(*cuda),
                   name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(last)),
-      {toolkit_step(subject, last, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+      {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
        fmt::format("or the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive", to_string(last))});
 }
 

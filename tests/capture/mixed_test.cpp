@@ -57,6 +57,16 @@ TEST(Mixed, GpusOfOtherModelsUnderTheSameNumbersAreAnotherMachines) {
   EXPECT_THAT(capture->warnings[0], HasSubstr("of another machine"));
 }
 
+TEST(Mixed, AHeaderBehindTheNameOfItsToolIsRead) {
+  const auto capture = read_capture(
+      "nvidia-smi | NVIDIA-SMI 535.183.01   Driver Version: 535.183.01   CUDA Version: 12.2 |\n"
+      "GPU 0: NVIDIA L4 (UUID: GPU-1)\n",
+      "one.txt");
+  ASSERT_THAT(capture, IsOk());
+  EXPECT_EQ(capture->snapshot.driver_version, "535.183.01");
+  EXPECT_EQ(capture->snapshot.gpus.size(), 1U);
+}
+
 TEST(Mixed, ManyMachinesAreNamedUpToALimit) {
   std::string text;
   for (int i = 0; i < 200; ++i)

@@ -41,6 +41,15 @@ TEST(OnePlan, OneReportHasOnePyTorchOneToolkitAndNoDriverThatWorksIsRefused) {
                          Not(HasSubstr("nvidia-smi shows"))));
 }
 
+TEST(OnePlan, AToolkitForAnOldGpuIsThatOfThePyTorchThatWillBeThere) {
+  const std::string all = told(
+      "PyTorch version: 2.14.0+cu130\nIs debug build: False\nCUDA used to build PyTorch: 13.0\n"
+      "OS: Ubuntu 22.04.4 LTS (x86_64)\nPython version: 3.12.3 (64-bit runtime)\nIs CUDA available: True\n"
+      "CUDA runtime version: 13.0.88\nGPU models and configuration: GPU 0: NVIDIA GeForce GTX 1080\n"
+      "Nvidia driver version: 580.65.06\nVersions of relevant libraries:\n[pip3] torch==2.14.0\n");
+  EXPECT_THAT(all, AllOf(HasSubstr("/whl/cu126"), HasSubstr("cuda-toolkit-12-6")));
+}
+
 TEST(OnePlan, WithoutCodeForTheGpuNoDriverHelps) {
   const std::string v100 =
       "GPU 0: Tesla V100-SXM2-16GB (UUID: GPU-1)\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  "
