@@ -142,7 +142,10 @@ TEST(Diagnosis, ALineThatIsJustAsWideAsATerminalHidesNoFailure) {
        "epoch 3 of 10, step 1000 of 5000, the loss is 1.234 and the rate of learning 0.0\n"}};
   for (const auto& [failure, line] : failures) {
     EXPECT_NE(diagnosed(failure), "none") << failure;
-    EXPECT_EQ(diagnosed((std::string(line) + failure).c_str()), diagnosed(failure)) << failure;
+    EXPECT_EQ(diagnosed(std::string(line) + failure), diagnosed(failure)) << failure;
+    // Two of them look like a terminal's for sure.
+    EXPECT_EQ(diagnosed("x" + std::string(line).substr(1) + "and so on\n" + line + failure), diagnosed(failure))
+        << failure;
   }
 }
 
