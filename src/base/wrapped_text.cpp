@@ -18,7 +18,7 @@ constexpr std::size_t kNarrowest = 60;
 constexpr std::size_t kWidest = 250;
 /// What forms and mails break at.
 constexpr std::size_t kWidestForm = 100;
-/// Where one line of exactly that width is a terminal's already.
+/// Where one line of exactly that width may be a terminal's already.
 constexpr auto kUsualWidths = std::to_array<std::size_t>({80, 100, 120, 132});
 
 struct Row {
@@ -189,7 +189,12 @@ Cuts cuts_at(const std::vector<Row>& rows, std::size_t width) {
 }
 
 /// The terminal's width, where one cut these rows.
-std::size_t terminal_of(const std::vector<Row>& rows) {
+struct Terminal {
+  std::size_t width = 0;
+  bool sure = false;  ///< one row that is as wide may be a line of just that length
+};
+
+Terminal terminal_of(const std::vector<Row>& rows) {
   std::set<std::size_t, std::greater<>> widths;
   for (const Row& row : rows) {
     if (row.widest >= kNarrowest && row.widest <= kWidest) widths.insert(row.widest);
@@ -199,9 +204,9 @@ std::size_t terminal_of(const std::vector<Row>& rows) {
     // Within the width of forms rows may have one length by chance.
     const std::size_t least = usual ? 1 : width <= kWidestForm ? 3 : 2;
     const Cuts cuts = cuts_at(rows, width);
-    if (cuts.different >= least && cuts.sure > 0 && 2 * cuts.cut >= cuts.rows) return width;
+    if (cuts.different >= least && cuts.sure > 0 && 2 * cuts.cut >= cuts.rows) return {width, cuts.different > 1};
   }
-  return 0;
+  return {};
 }
 
 /// Cells with bars or tabs between them.
@@ -285,11 +290,11 @@ struct Wrapping {
 std::optional<UnwrappedText> unwrap(std::string_view text) {
   if (text.size() > kLongestText || text.contains('\0')) return std::nullopt;
   const std::vector<Row> rows = rows_of(text);
-  const std::size_t terminal = terminal_of(rows);
-  const Breaks breaks = terminal == 0 ? breaks_in(rows) : Breaks{};
-  if (terminal == 0 && breaks.width == 0) return std::nullopt;
-  const Wrapping wrapping{.terminal = terminal, .form = breaks.width};
-  UnwrappedText result{.text = {}, .sure = terminal != 0 || breaks.sure, .numbers = {}};
+  const Terminal terminal = terminal_of(rows);
+  const Breaks breaks = terminal.width == 0 ? breaks_in(rows) : Breaks{};
+  if (terminal.width == 0 && breaks.width == 0) return std::nullopt;
+  const Wrapping wrapping{.terminal = terminal.width, .form = breaks.width};
+  UnwrappedText result{.text = {}, .sure = terminal.sure || breaks.sure, .numbers = {}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     result.numbers.push_back(static_cast<std::uint32_t>(i + 1));
     result.text += rows[i].text;

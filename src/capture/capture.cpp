@@ -366,19 +366,42 @@ const PythonAnswers& choose(const std::vector<PythonAnswers>& machines, const st
   return host.empty() || own == machines.end() ? machines.front() : *own;
 }
 
+std::string named(const std::string& machine) { return machine.empty() ? "a machine without a name" : machine; }
+
+/// One sentence for all of them.
+std::string left_out(const std::vector<const PythonAnswers*>& others, const std::string& own) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (const PythonAnswers* other : others) {
+    if (names.size() < kNamed) names.push_back(named(other->host));
+  }
+  const std::string more = others.size() > kNamed ? fmt::format(" and {} more", others.size() - kNamed) : "";
+  return fmt::format("line {}: Python's answers are of {}{}; only those of {} are read", others.front()->report.line,
+                     join(names, ", "), more, named(own));
+}
+
 void read_programs(const std::vector<Line>& lines, Capture& capture) {
   const auto machines = read_python_answers(lines);
   const std::string host = capture.parts.empty() ? "" : host_at(lines, capture.parts.front().line);
   if (const auto report = read_program_report(lines)) add_program(*report, capture);
   if (machines.empty()) return;
   const PythonAnswers& own = choose(machines, host);
+  std::vector<const PythonAnswers*> others;
   for (const PythonAnswers& other : machines) {
-    if (&other == &own) continue;
-    const auto name = [](const std::string& machine) { return machine.empty() ? "a machine without a name" : machine; };
-    capture.warnings.push_back(fmt::format("line {}: Python's answers are of {}; only those of {} are read",
-                                           other.report.line, name(other.host), name(own.host)));
+    if (&other != &own) others.push_back(&other);
   }
+  if (!others.empty()) capture.warnings.push_back(left_out(others, own.host));
   add_program(own.report, capture);
+}
+
+/// Texts of hundreds of machines have one for each.
+void limit_warnings(Capture& capture) {
+  constexpr std::size_t kMost = 64;
+  auto& warnings = capture.warnings;
+  if (warnings.size() <= kMost) return;
+  const std::size_t more = warnings.size() - kMost + 1;
+  warnings.resize(kMost - 1);
+  warnings.push_back(fmt::format("{} more warnings of this kind are left out", more));
 }
 
 }  // namespace
@@ -427,6 +450,7 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
         std::ranges::any_of(capture->parts, [](const Part& part) { return part.kind == Kind::kernel_log; });
     if (kernel) merge(capture->snapshot, read_kernel_log(rest));
   }
+  limit_warnings(*capture);
   if (capture->parts.empty()) {
     return fail(
         ErrorCode::corrupt, fmt::format("{}: {}", name, describe_unread(text)),

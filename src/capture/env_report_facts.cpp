@@ -270,6 +270,13 @@ void read_memories(const EnvReport& report, Snapshot& snapshot) {
   }
 }
 
+/// What TRL names where PyTorch sees no GPU of CUDA ("not available"; "cpu", "MPS"), and others of other accelerators.
+bool is_no_gpu(std::string_view name) {
+  constexpr auto kNoGpus =
+      std::to_array<std::string_view>({"not available", "no gpu", "no", "none", "cpu", "mps", "xpu", "npu", "tpu"});
+  return std::ranges::find(kNoGpus, to_lower(trim(name))) != kNoGpus.end();
+}
+
 /// Reports in Hugging Face's manner: transformers name the first GPU, diffusers ("NVIDIA A100-SXM4-80GB, 81920 MiB")
 /// and TRL ("NVIDIA H100 80GB HBM3, NVIDIA H100 80GB HBM3") all of them, LLaMA-Factory how many there are and what
 /// torch.cuda.mem_get_info() says of the memory, divided by 1024 three times ("79.25GB").
@@ -279,7 +286,8 @@ void read_listed_names(const EnvReport& report, Snapshot& snapshot) {
   std::vector<std::string> names;
   for (std::string_view rest = report.cell("gpu_type"); !rest.empty() && names.size() < kMostGpus;) {
     const std::size_t comma = rest.find(", ");
-    if (const std::string_view name = trim(rest.substr(0, comma)); !name.ends_with("MiB") && !is_unknown_word(name))
+    if (const std::string_view name = trim(rest.substr(0, comma));
+        !name.ends_with("MiB") && !is_unknown_word(name) && !is_no_gpu(name))
       names.emplace_back(name);
     rest = comma == std::string_view::npos ? "" : rest.substr(comma + 2);
   }

@@ -29,6 +29,34 @@ bool is_same(const GpuRecord& a, const GpuRecord& b) {
   return a.gpu.index == b.gpu.index;
 }
 
+bool is_told_by_index(const GpuRecord& a, const GpuRecord& b) {
+  const bool uuids = !is_masked(a.gpu.uuid) && !is_masked(b.gpu.uuid);
+  return !uuids && (a.gpu.pci_bus_id.empty() || b.gpu.pci_bus_id.empty());
+}
+
+/// "a6000" of "NVIDIA RTX A6000", "v100" and "sxm2" of "Tesla V100-SXM2-16GB": the words that tell models apart.
+std::vector<std::string> models_in(const std::string& name) {
+  std::string words = to_lower(name);
+  std::ranges::replace_if(words, [](char c) { return c == '-' || c == '[' || c == ']' || c == '(' || c == ')'; }, ' ');
+  std::vector<std::string> models;
+  for (const std::string_view word : split_words(words)) {
+    const bool size = word.ends_with("gb") || word.ends_with("gib");
+    if (!size && word.find_first_of("0123456789") != std::string_view::npos) models.emplace_back(word);
+  }
+  return models;
+}
+
+/// Whether two names cannot be one GPU's, however tools shorten them.
+bool are_of_two_models(const GpuRecord& a, const GpuRecord& b) {
+  const auto ours = models_in(a.gpu.name);
+  const auto theirs = models_in(b.gpu.name);
+  if (ours.empty() || theirs.empty()) return false;
+  return std::ranges::none_of(ours, [&](const std::string& one) {
+    return std::ranges::any_of(
+        theirs, [&](const std::string& other) { return one.starts_with(other) || other.starts_with(one); });
+  });
+}
+
 bool says_nothing(const Json& value) {
   return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
          (value.is_array() && value.empty());
@@ -82,7 +110,10 @@ std::string with_domain(std::string_view bus) {
 
 bool is_another_machine(const Snapshot& whole, const Snapshot& part) {
   const auto is_in = [&](const GpuRecord& record) {
-    return std::ranges::any_of(whole.gpus, [&](const GpuRecord& other) { return is_same(other, record); });
+    return std::ranges::any_of(whole.gpus, [&](const GpuRecord& other) {
+      // Where only the number tells, programs may count otherwise: the same model anywhere will do.
+      return is_told_by_index(other, record) ? !are_of_two_models(other, record) : is_same(other, record);
+    });
   };
   // One GPU in common, and it is the same machine told in another order.
   return !whole.gpus.empty() && !part.gpus.empty() && std::ranges::none_of(part.gpus, is_in) &&

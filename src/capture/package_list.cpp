@@ -80,7 +80,9 @@ bool PackageList::take_frozen(std::string_view text) {
   if (words.size() == 3 && words[1] == "@") return keep(words[0], version_of_wheel(words[2]), "pip");
   const std::size_t equals = text.find("==");
   if (words.size() != 1 || equals == std::string_view::npos) return false;
-  return keep(text.substr(0, equals), text.substr(equals + 2), "pip");
+  const bool kept = keep(text.substr(0, equals), text.substr(equals + 2), "pip");
+  sure_ = sure_ || kept;
+  return kept;
 }
 
 /// "torch    2.5.1+cu124" with a place or conda's build and channel behind it.

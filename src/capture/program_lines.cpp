@@ -70,11 +70,11 @@ constexpr auto kLines = std::to_array<ProgramLine>({
     {"ollama", "msg=\"inference compute\"", R"(library=(?:rocm|ROCm)\b.* compute=(?P<gfx>gfx\w+))"},
     // SGLang: srt/managers/scheduler.py and model_executor/model_runner.py, with "TP3" of each process; the names of
     // tuned kernels' files in layers/moe/fused_moe_triton have GPU and Triton
-    {"SGLang", "Load weight begin. ", R"((?: TP(?P<rank>\d+)\] |^)Load weight begin\. avail mem=[\d.]+ GB)"},
-    {"SGLang", "Load weight end. ", R"((?: TP(?P<rank>\d+)\] |^)Load weight end\. .*avail mem=)"},
-    {"SGLang", "KV Cache is allocated. ", R"((?: TP(?P<rank>\d+)\] |^)KV Cache is allocated\. .*#tokens: \d)"},
-    {"SGLang", "Capture cuda graph begin", R"((?: TP(?P<rank>\d+)\] |^)Capture cuda graph begin\.)"},
-    {"SGLang", "max_total_num_tokens=", R"((?: TP(?P<rank>\d+)\] |^)max_total_num_tokens=\d+, chunked_prefill_size=)"},
+    {"SGLang", "Load weight begin. ", R"((?: TP(?P<tp>\d+)\] |^)Load weight begin\. avail mem=[\d.]+ GB)"},
+    {"SGLang", "Load weight end. ", R"((?: TP(?P<tp>\d+)\] |^)Load weight end\. .*avail mem=)"},
+    {"SGLang", "KV Cache is allocated. ", R"((?: TP(?P<tp>\d+)\] |^)KV Cache is allocated\. .*#tokens: \d)"},
+    {"SGLang", "Capture cuda graph begin", R"((?: TP(?P<tp>\d+)\] |^)Capture cuda graph begin\.)"},
+    {"SGLang", "max_total_num_tokens=", R"((?: TP(?P<tp>\d+)\] |^)max_total_num_tokens=\d+, chunked_prefill_size=)"},
     {"SGLang", "server_args=ServerArgs(", R"(server_args=ServerArgs\(model_path=)"},
     {"SGLang", "device_name=",
      R"(Config file not found at \S*/sglang/\S*?(?:/triton_(?P<u_triton>\d+_\d+_\d+))?/E=\S*device_name=(?P<device>\w+?)(?:,|\.json))"},

@@ -10,7 +10,8 @@ namespace gpuwarden::capture {
 /// One line of a program. Named groups of the pattern say what stands there:
 ///   index, number (of a list, not CUDA's), gpu, count (of equal GPUs), memory ("24 GiB"), memory_gib, memory_mib,
 ///   memory_bytes, capability ("8.6"), sm ("86"), gfx, uuid: of a GPU; without gpu, of the one that this program told
-///   last; device ("NVIDIA_H100_80GB_HBM3"): a name in a file's; rank: of a local process, which has that GPU; other: a
+///   last; device ("NVIDIA_H100_80GB_HBM3"): a name in a file's; rank: of a local process, which has that GPU; tp: of
+///   a process, counted over all nodes; other: a
 ///   GPU that is none of those told of, with what follows it;
 ///   driver, cuda_driver ("12.4"), cuda_number ("12040"), torch, cuda_build, cuda_available, python, platform,
 ///   os, module (of the kernel): of the machine;

@@ -114,8 +114,10 @@ class Teller {
     if (one.name.empty()) one.name = "unknown GPU";
     if (!ranks_.empty()) gpus_.assign(ranks_.size(), one);
     auto rank = ranks_.begin();
+    // A node's share of ranks that are counted over all nodes begins with its first GPU.
+    const std::uint32_t first = over_all_nodes_ && rank != ranks_.end() ? *rank : 0;
     for (ToldGpu& gpu : gpus_) {
-      if (rank != ranks_.end()) gpu.index = *rank++;
+      if (rank != ranks_.end()) gpu.index = *rank++ - first;
     }
   }
 
@@ -123,6 +125,10 @@ class Teller {
     const std::string name = name_in(values);
     const ToldGpu told = attributes_in(values);
     take_rank(value_of(values, "rank"));
+    if (const std::string rank = value_of(values, "tp"); !rank.empty()) {
+      over_all_nodes_ = true;
+      take_rank(rank);
+    }
     other_ = values.contains("other") || (other_ && name.empty());
     if (other_) return;
     if (!name.empty())
@@ -145,7 +151,8 @@ class Teller {
 
   void take_rank(std::string_view rank) {
     const auto number = parse_integer(rank);
-    if (number && *number >= 0 && static_cast<std::size_t>(*number) < kMostGpus)
+    constexpr std::int64_t kMostRanks = 65536;
+    if (number && *number >= 0 && *number < kMostRanks && ranks_.size() < kMostGpus)
       ranks_.insert(static_cast<std::uint32_t>(*number));
   }
 
@@ -202,6 +209,7 @@ class Teller {
   std::vector<std::size_t> current_;  ///< the GPUs of the line that named some last
   ToldGpu next_;                      ///< what was told before any was named
   std::set<std::uint32_t> ranks_;     ///< local processes, a GPU each
+  bool over_all_nodes_ = false;       ///< the ranks are not counted for each node
   bool other_ = false;                ///< the line that named one last, named another one's
   bool lost_ = false;                 ///< the line that named one last was no GPU's that counts
 };

@@ -24,7 +24,7 @@ struct PythonAnswers {
 };
 
 /// ">>> torch.cuda.is_available()" and the answer in the next line; `python -c "print(...)"` likewise. A machine each,
-/// in the order of the text; of several answers on one the last counts.
+/// in the order of the text, 64 at most; of several answers on one the last counts.
 std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines);
 /// The machine on which line `number` was printed, as the last prompt or heading before it says; empty: none says it.
 std::string host_at(std::span<const Line> lines, std::uint32_t number);

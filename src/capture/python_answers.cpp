@@ -30,6 +30,9 @@ constexpr auto kQuestions = std::to_array<Question>({{"torch.__version__", "torc
                                                      {"jax.__version__", "jax"},
                                                      {"jax.devices()", "jax_list"}});
 
+/// Of more machines nobody reads the answers one by one.
+constexpr std::size_t kMostMachines = 64;
+
 bool is_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// The questions of a line in the order in which they stand there.
@@ -188,6 +191,20 @@ std::string_view host_of_prompt(std::string_view text) {
   return marked && is_host_name(host) && start < at ? host : std::string_view();
 }
 
+/// Words that sections are counted by, and what they are about, with a version: "### Step2", "### Python3".
+bool is_of_section(std::string_view name) {
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"attempt", "build",  "case",     "cell",   "conda", "cuda",    "epoch",   "example", "exp",   "experiment",
+       "fig",     "issue",  "jax",      "method", "note",  "numpy",   "option",  "part",    "phase", "pip",
+       "py",      "python", "question", "round",  "run",   "section", "stage",   "step",    "task",  "tensorflow",
+       "test",    "tf",     "torch",    "trial",  "try",   "update",  "version", "vllm"});
+  std::string word = to_lower(name.substr(0, name.find_first_of("0123456789")));
+  while (!word.empty() && !is_alnum(word.back())) word.pop_back();
+  // "v100-01" is a machine, "v2.1" a version.
+  if (word == "v") return name.find_first_not_of("0123456789.", 1) == std::string_view::npos;
+  return std::ranges::find(kWords, word) != kWords.end();
+}
+
 /// "node2" of "=== node2 ===" and "==> node2 <==". Headings of sections have no number.
 std::string_view host_of_heading(std::string_view text) {
   constexpr std::string_view kMarks = "=-#*<> ";
@@ -195,7 +212,7 @@ std::string_view host_of_heading(std::string_view text) {
   if (begin == std::string_view::npos || begin < 3) return {};
   const std::string_view name = text.substr(begin, text.find_last_not_of(kMarks) - begin + 1);
   const bool numbered = name.find_first_of("0123456789") != std::string_view::npos && !is_digit(name[0]);
-  return numbered && is_host_name(name) ? name : std::string_view();
+  return numbered && is_host_name(name) && !is_of_section(name) ? name : std::string_view();
 }
 
 /// The machine from this line on; empty: as before.
@@ -219,6 +236,7 @@ std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines) {
     if (const auto named = host_named_in(asked); !named.empty()) host = printable(named);
     if (!asked.ended) continue;
     const auto known = std::ranges::find(machines, host, &PythonAnswers::host);
+    if (known == machines.end() && machines.size() == kMostMachines) continue;
     PythonAnswers fresh{.host = host, .report = {.tool = EnvTool::program}};
     EnvReport& report = known == machines.end() ? fresh.report : known->report;
     if (!take_told(asked, report) && !take_asked(asked, std::span(said).subspan(i + 1), report)) continue;

@@ -179,7 +179,11 @@ void take_row(std::string_view line, Section& section, SmiTable& table) {
 
 }  // namespace
 
-bool is_table_header(std::string_view line) { return line.contains("| NVIDIA-SMI ") && line.contains("Version:"); }
+bool is_table_header(std::string_view line) {
+  // "nvidia-smi | NVIDIA-SMI 535 ...": what was put before the bar may have gone with it.
+  const bool named = line.contains("| NVIDIA-SMI ") || (line.starts_with("NVIDIA-SMI ") && line.contains("CUDA "));
+  return named && line.contains("Version:");
+}
 
 SmiTable read_smi_table(std::span<const Line> lines, std::size_t& end) {
   SmiTable table;

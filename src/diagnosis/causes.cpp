@@ -75,8 +75,14 @@ std::pair<std::string_view, std::string_view> programs_and_step(std::string_view
 std::vector<std::string> steps_of_all_programs(std::span<const std::string_view> steps) {
   std::vector<std::string> all;
   for (const std::string_view text : steps) {
-    const auto [programs, step] = programs_and_step(text);
-    all.push_back(std::string(programs) + (programs.empty() ? "" : ": ") + std::string(step));
+    std::vector<std::string_view> programs;
+    std::string_view step = text;
+    for (auto parts = programs_and_step(step); !parts.first.empty(); parts = programs_and_step(step)) {
+      programs.push_back(parts.first);
+      step = parts.second;
+    }
+    const std::string names = join(programs, " and ");
+    all.push_back(names + (names.empty() ? "" : ": ") + std::string(step));
   }
   return all;
 }

@@ -49,25 +49,40 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts, boo
 using Tags = std::set<std::string>;
 
 /// "[vllm,sglang] step": the step, where the log is of one of these programs (or a fact of that name is known); nothing
-/// where it is of another. "[!wsl] step": where it is not of that one.
-std::optional<std::string_view> for_program(std::string_view step, const Suspect& suspect, const Tags& tags) {
-  const auto [programs, rest] = programs_and_step(step);
-  if (programs.empty()) return step;
-  for (std::string_view program : split(programs, ',')) {
+/// where it is of another. "[!wsl] step": where it is not of that one. Of several brackets each must allow it.
+std::optional<std::string_view> for_program(std::string_view step, const Facts& facts, const Tags& tags) {
+  const auto allows = [&](std::string_view program) {
     program = trim(program);
     const bool wanted = !program.starts_with('!');
     const std::string name(program.substr(wanted ? 0 : 1));
-    if ((tags.contains(name) || suspect.facts.contains(name)) == wanted) return rest;
+    return (tags.contains(name) || facts.contains(name)) == wanted;
+  };
+  while (true) {
+    const auto [programs, rest] = programs_and_step(step);
+    if (programs.empty()) return step;
+    if (std::ranges::none_of(split(programs, ','), allows)) return std::nullopt;
+    step = rest;
   }
-  return std::nullopt;
+}
+
+/// What steps may name besides what the lines tell: the part of the GPU that is free ("0.43").
+Facts with_computed(const Suspect& suspect) {
+  constexpr std::int64_t kLeastPercent = 10;
+  Facts facts = suspect.facts;
+  const auto free = number(facts, "free_bytes");
+  const auto total = number(facts, "total_bytes");
+  if (!free || !total || *free <= 0 || *free >= *total) return facts;
+  const auto percent = static_cast<std::int64_t>(100.0 * static_cast<double>(*free) / static_cast<double>(*total));
+  if (percent >= kLeastPercent) facts["free_part"] = fmt::format("0.{:02}", percent);
+  return facts;
 }
 
 /// The steps that what is known allows, each once.
-void add_filled(std::vector<std::string>& all, std::span<const std::string_view> texts, const Suspect& suspect,
+void add_filled(std::vector<std::string>& all, std::span<const std::string_view> texts, const Facts& facts,
                 const Tags& tags) {
   for (const std::string_view text : texts) {
-    const auto step = for_program(text, suspect, tags);
-    auto words = step ? filled(*step, suspect.facts, true) : std::nullopt;
+    const auto step = for_program(text, facts, tags);
+    auto words = step ? filled(*step, facts, true) : std::nullopt;
     if (words && std::ranges::find(all, *words) == all.end()) all.push_back(std::move(*words));
   }
 }
@@ -75,10 +90,11 @@ void add_filled(std::vector<std::string>& all, std::span<const std::string_view>
 /// What is to be done: first what the lines themselves ask for, in their order, then what helps with the cause at all.
 std::vector<std::string> steps_of(const Suspect& suspect, const Tags& tags) {
   std::vector<std::string> steps;
+  const Facts facts = with_computed(suspect);
   for (const Event* event : suspect.events) {
-    if (event->rule->cause == suspect.cause->id) add_filled(steps, event->rule->fix, suspect, tags);
+    if (event->rule->cause == suspect.cause->id) add_filled(steps, event->rule->fix, facts, tags);
   }
-  add_filled(steps, suspect.cause->fix, suspect, tags);
+  add_filled(steps, suspect.cause->fix, facts, tags);
   return steps;
 }
 
@@ -97,7 +113,7 @@ std::string summary_of(const Suspect& suspect) {
 
 std::vector<std::string> confirmations_of(const Suspect& suspect, const Tags& tags) {
   std::vector<std::string> steps;
-  add_filled(steps, suspect.cause->confirm, suspect, tags);
+  add_filled(steps, suspect.cause->confirm, suspect.facts, tags);
   return steps;
 }
 
@@ -285,26 +301,70 @@ knowledge::Platform platform_of(const Reading& reading, std::initializer_list<co
   if (tags.contains("wsl")) return knowledge::Platform::wsl;
   if (tags.contains("windows")) return knowledge::Platform::windows;
   // A Mac's own lines may stand around those of a machine that was reached from it.
-  constexpr auto kOfOthers =
-      std::to_array<std::string_view>({"smi_works", "nvidia_module", "slurm", "kubernetes", "jetson", "rocm"});
+  constexpr auto kOfOthers = std::to_array<std::string_view>(
+      {"cuda_machine", "smi_works", "nvidia_module", "slurm", "kubernetes", "jetson", "rocm"});
   const bool elsewhere = std::ranges::any_of(kOfOthers, [&](auto tag) { return tags.contains(std::string(tag)); }) ||
                          std::ranges::any_of(machines, is_no_mac);
   return tags.contains("mac_machine") && !elsewhere ? knowledge::Platform::macos : knowledge::Platform::linux_own;
 }
 
+/// Whether the log is of a program that has no PyTorch in it.
+bool is_without_torch(const Reading& reading) {
+  const auto is_set = [&](std::string_view tag) { return reading.tags.contains(std::string(tag)); };
+  constexpr auto kOthers = std::to_array<std::string_view>({"jax", "llama_cpp", "tensorflow"});
+  constexpr auto kWithTorch = std::to_array<std::string_view>({"torch", "vllm", "sglang", "comfyui"});
+  if (std::ranges::none_of(kOthers, is_set) || std::ranges::any_of(kWithTorch, is_set)) return false;
+  const auto tells = [](std::string_view text) { return to_lower(text).contains("torch"); };
+  return std::ranges::none_of(reading.events, [&](const Event& event) { return tells(event.text); }) &&
+         std::ranges::none_of(reading.tracebacks,
+                              [&](const Traceback& end) { return tells(end.exception) || tells(end.frame); });
+}
+
+/// The pages of the program in the log instead of another's.
+std::string link_for(std::string_view link, const Tags& tags) {
+  struct Pages {
+    std::string_view program, others, own;
+  };
+  constexpr std::string_view kTorchMemory = "https://pytorch.org/docs/stable/notes/cuda.html";
+  constexpr auto kPages = std::to_array<Pages>(
+      {{"sglang", "https://docs.vllm.ai/", "https://docs.sglang.io/references/faq.html"},
+       {"jax", kTorchMemory, "https://docs.jax.dev/en/latest/gpu_memory_allocation.html"},
+       {"llama_cpp", kTorchMemory, "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"}});
+  if (tags.contains("vllm")) return std::string(link);
+  for (const Pages& pages : kPages) {
+    if (tags.contains(std::string(pages.program)) && link.starts_with(pages.others)) return std::string(pages.own);
+  }
+  return std::string(link);
+}
+
 }  // namespace
+
+void leave_out_torch(std::vector<std::string>& steps) {
+  const auto names_torch = [](const std::string& step) {
+    const std::string lower = to_lower(step);
+    return lower.contains("torch") && !lower.contains("jax") && !lower.contains("llama") &&
+           !lower.contains("tensorflow");
+  };
+  if (!std::ranges::all_of(steps, names_torch)) std::erase_if(steps, names_torch);
+}
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
   Diagnosis diagnosis;
   diagnosis.lines = reading.lines;
   diagnosis.bytes = reading.bytes;
   diagnosis.platform = platform_of(reading, {machine, report});
+  diagnosis.without_torch = is_without_torch(reading);
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
     if (!suspect.explained_by.empty() || suspect.weight < kLeastWeight) continue;
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
     cause.fix = knowledge::steps_on(diagnosis.platform, cause.fix);
     cause.confirm = knowledge::tests_on(diagnosis.platform, cause.confirm);
+    if (diagnosis.without_torch) {
+      leave_out_torch(cause.fix);
+      leave_out_torch(cause.confirm);
+    }
+    cause.link = link_for(cause.link, reading.tags);
     if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
   }
   std::ranges::stable_sort(diagnosis.causes,

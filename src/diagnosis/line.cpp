@@ -243,6 +243,8 @@ bool is_prose(std::string_view text) {
   static const RE2 starts_as_people_do(
       "^(?:If|When|The|This|I|We|It|You|While|After|Before|However|But|Also|My|Currently|Getting|Got|As|For|Sometimes|"
       "Trying|Running|Then|There|So|Hi|Hello|Since|Symptom|Cause|Fix|Problem|Note|Here)\\b[^:]{12,}");
+  // Python's own line: what is to be installed stands in backquotes there.
+  if (text.starts_with("ImportError: ") || text.starts_with("ModuleNotFoundError: ")) return false;
   return RE2::PartialMatch(text, names_it) || RE2::PartialMatch(text, starts_as_people_do) || is_of_people(text);
 }
 

@@ -372,12 +372,12 @@ Reading read_as(std::string_view text, const std::string& file, const RulesLeftO
   return reader.finish();
 }
 
-/// What only the joined lines say.
-void add_joined(Reading& reading, Reading joined) {
+/// What the text says only in the other of its two readings.
+void add_missing(Reading& reading, Reading other) {
   std::set<const knowledge::DiagnosisRule*> known;
   for (const Event& event : reading.events) known.insert(event.rule);
   const std::size_t before = reading.events.size();
-  for (Event& event : joined.events) {
+  for (Event& event : other.events) {
     if (!event.rule->cause.empty() && !known.contains(event.rule)) reading.events.push_back(std::move(event));
   }
   if (reading.events.size() == before) return;
@@ -389,17 +389,15 @@ void add_joined(Reading& reading, Reading joined) {
 
 Reading read_log(std::string_view text, const std::string& file, const RulesLeftOut& left_out) {
   const auto whole = unwrap(text);
-  if (!whole) return read_as(text, file, left_out);
+  Reading reading = read_as(text, file, left_out);
+  if (!whole) return reading;
   Reading joined = read_as(whole->text, file, left_out);
   number_as_printed(joined, whole->numbers);
-  if (whole->sure) {
-    joined.lines = static_cast<std::uint64_t>(std::ranges::count(text, '\n')) + (text.ends_with('\n') ? 0 : 1);
-    joined.bytes = text.size();
-    return joined;
-  }
-  Reading reading = read_as(text, file, left_out);
+  joined.lines = reading.lines;
+  joined.bytes = reading.bytes;
+  if (whole->sure) std::swap(reading, joined);
   // Whose lines stand in another order, or that ended well, knows its failures by their places.
-  if (!reading.newest_first && !reading.ended_well) add_joined(reading, std::move(joined));
+  if (!reading.newest_first && !reading.ended_well) add_missing(reading, std::move(joined));
   return reading;
 }
 

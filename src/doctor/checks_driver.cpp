@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/driver_branches.hpp"
 #include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/knowledge/first_drivers.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -204,70 +204,6 @@ void no_common_module(const Subject& subject, Report& report) {
              {"move one of the two generations to another machine, or pass one through to a virtual machine"});
 }
 
-void too_old_for_gpu(const Subject& subject, Report& report) {
-  const auto driver = driver_of(subject);
-  if (!driver) return;
-  knowledge::FirstDrivers needed;
-  std::string_view newest;
-  const auto gpus = gpus_that(subject, [&](const GpuRecord& gpu) {
-    const auto* model = model_of(subject, gpu.gpu);
-    const auto first = knowledge::first_drivers_of(gpu.gpu.name, model != nullptr ? model->first_driver_branch : 0);
-    const bool too_old = !first.serve(*driver);
-    if (!too_old || (!newest.empty() && first.lowest() <= needed.lowest())) return too_old;
-    needed = first;
-    newest = gpu.gpu.name;
-    return too_old;
-  });
-  if (gpus.empty()) return;
-  report.say(fmt::format("driver {} is older than {} ({}), which came with {}", to_string(*driver), name_gpus(gpus),
-                         newest, text_of(needed, driver->major)),
-             install_driver(subject, report, {.at_least = needed.lowest().major}));
-}
-
-void too_new_for_gpu(const Subject& subject, Report& report) {
-  const auto branch = driver_branch(subject);
-  if (!branch) return;
-  int last = 9999;
-  const auto gpus = gpus_that(subject, [&](const GpuRecord& gpu) {
-    const auto* model = model_of(subject, gpu.gpu);
-    const bool dropped = model != nullptr && model->last_driver_branch > 0 && model->last_driver_branch < *branch;
-    if (dropped) last = std::min(last, model->last_driver_branch);
-    return dropped;
-  });
-  if (gpus.empty()) return;
-  report.say(fmt::format("driver branch {} no longer knows {} ({}): {} is the last that does", *branch, name_gpus(gpus),
-                         gpus[0]->gpu.name, last),
-             plan_driver(
-                 subject, report,
-                 no_older_than(subject, report, last, {.at_most = last, .module = facts::ModuleFlavour::proprietary})));
-}
-
-void end_of_life(const Subject& subject, Report& report) {
-  const auto branch = driver_branch(subject);
-  const auto* row = branch ? subject.knowledge.branch(*branch) : nullptr;
-  const auto when = time_of_advice(subject);
-  if (row == nullptr || !knowledge::is_over(row->end_of_life, when)) return;
-  const DriverNeed newer{.at_least = *branch + 1};
-  if (subject.knowledge.recommended_branch(newer.at_least, last_driver_branch(subject), when) == 0) return;
-  const int next = fitting_branch(subject, report.ask_driver(newer));
-  const auto* const other = subject.knowledge.branch(next);
-  const bool is_better = next > *branch && other != nullptr && !knowledge::is_over(other->end_of_life, when);
-  const std::string end = row->end_of_life == "past" ? "" : fmt::format(" since {}", row->end_of_life);
-  report.say(fmt::format("driver branch {} gets no more fixes{}{}", *branch, end,
-                         is_better ? fmt::format("; branch {} does", next) : ""),
-             plan_driver(subject, report, newer));
-}
-
-void newer_than_known(const Subject& subject, Report& report) {
-  const auto branch = driver_branch(subject);
-  if (!branch || *branch <= subject.knowledge.newest_branch()) return;
-  report.say(
-      fmt::format("driver branch {} is newer than this version's knowledge (newest: {}, as of {}); it is judged as "
-                  "that",
-                  *branch, subject.knowledge.newest_branch(), subject.knowledge.as_of()),
-      {"update gpuwarden, or describe the branch in a file for --knowledge (docs/knowledge.md)"});
-}
-
 /// A module is there for the kernel, and none is loaded: under Secure Boot the kernel may not trust DKMS's key, which
 /// only the kernel's log says in so many words (source: deepin-community/kernel#2144; mokutil(1)).
 void key_may_be_refused(const Subject& subject, Report& report) {
@@ -455,16 +391,16 @@ constexpr auto kDriverChecks = std::to_array<Check>({
      kKernelModules, open_on_old_gpus, "driver-generations-clash"},
     {"driver-too-old-for-gpu", Area::driver, Severity::critical, "the driver's branch against the GPUs' first",
      "A driver does not know GPUs that came after it.", "first driver of the architecture (gpu_models table)", kMatrix,
-     too_old_for_gpu},
+     driver_too_old_for_gpu},
     {"driver-dropped-gpu", Area::driver, Severity::critical, "the driver's branch against the GPUs' last",
      "Newer branches leave old architectures out: Kepler after 470; Maxwell, Pascal and Volta after 580.",
-     "CUDA toolkit, driver and architecture matrix", kMatrix, too_new_for_gpu},
+     "CUDA toolkit, driver and architecture matrix", kMatrix, driver_dropped_gpu},
     {"driver-end-of-life", Area::driver, Severity::info, "the branch's life cycle",
      "A branch past its end gets no security fixes.", "NVIDIA data center driver life cycle (driver_branches table)",
-     kMatrix, end_of_life},
+     kMatrix, driver_at_its_end},
     {"driver-newer-than-known", Area::driver, Severity::info, "a branch that came after this program",
      "What is new is judged by the newest known rules, not refused.", "gpuwarden's knowledge base", "",
-     newer_than_known},
+     driver_newer_than_known},
     {"driver-module-not-built", Area::driver, Severity::critical, "DKMS against the running kernel",
      "A driver that is installed as source serves no GPU until its module is built for the kernel.", "dkms(8)",
      kKernelModules, module_not_built, "told-build-failed told-module-missing"},

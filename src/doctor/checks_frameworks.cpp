@@ -69,9 +69,24 @@ void wrong_maker(const Subject& subject, Report& report) {
   }
 }
 
+/// A text that tells of GPUs and PyTorch, and not of the driver between them.
+void say_driver_needed(const Subject& subject, Report& report) {
+  for (const Torch& torch : torches(subject)) {
+    const auto needed = torch.cuda ? subject.knowledge.min_driver(*torch.cuda, false) : std::nullopt;
+    if (!needed || torch.python->cuda_available) continue;
+    report.say(Severity::info,
+               fmt::format("PyTorch {} (CUDA {}){} needs driver {} or newer; which driver there is, is not told",
+                           torch.version, to_string(knowledge::release_of(*torch.cuda)), where(*torch.python),
+                           to_string(*needed)),
+               {send_also(subject)});
+  }
+}
+
 void driver_too_old(const Subject& subject, Report& report) {
   const auto driver = driver_of(subject);
-  if (!driver || nvidia_gpus(subject).empty()) return;
+  if (nvidia_gpus(subject).empty()) return;
+  if (!driver && is_elsewhere(subject)) say_driver_needed(subject, report);
+  if (!driver) return;
   for (const Torch& torch : torches(subject)) {
     if (!torch.cuda) continue;
     const auto needed = subject.knowledge.min_driver(*torch.cuda, false);
@@ -237,7 +252,9 @@ void triton_differs(const Subject& subject, Report& report) {
     const auto own = Version::parse(torch.version);
     const auto* const package = facts::find_package(*torch.python, "triton");
     const auto triton = package == nullptr ? std::nullopt : Version::parse(package->version);
-    if (!own || !triton || !is_released(torch.version) || !is_released(package->version)) continue;
+    // Wheels for the CPU pin no Triton, those for other makers' GPUs one of their own (pytorch-triton-rocm).
+    const bool cuda = torch.build.empty() || torch.build.starts_with("cu");
+    if (!cuda || !own || !triton || !is_released(torch.version) || !is_released(package->version)) continue;
     const auto* const pin = knowledge::triton_for(*own);
     if (pin == nullptr || knowledge::goes_with(*pin, *triton)) continue;
     const bool exact = std::ranges::count(pin->triton, '.') == 2;
@@ -279,10 +296,14 @@ void bitsandbytes_cuda(const Subject& subject, Report& report) {
 void companion_fails(const Subject& subject, Report& report) {
   const auto* const message = told_of(subject, "torchvision_operator");
   if (message == nullptr) return;
+  std::string step = fitting_torch(subject);
+  const std::size_t comment = std::min(step.find("   # "), step.size());
+  if (comment == step.size()) step += "   # all of one index, in one go";
+  step.insert(comment, " torchvision torchaudio");
   report.say(
       Severity::error,
       fmt::format("torchvision was built for another PyTorch than the one that is installed{}", at_line(*message)),
-      {fitting_torch(subject) + " torchvision torchaudio   # all of one index, in one go"});
+      {std::move(step)});
 }
 
 /// The release that is made for this PyTorch, from the index of its build; else one's own build.
@@ -432,12 +453,13 @@ constexpr auto kFrameworkChecks = std::to_array<Check>({
      "torchvision, torchaudio and xformers against PyTorch",
      "They are built for one PyTorch release: operators such as torchvision::nms are missing otherwise.",
      "PyTorch, previous versions; PyPI, Requires-Dist (torch_companions table)",
-     "https://pytorch.org/get-started/previous-versions/", companions_differ},
+     "https://pytorch.org/get-started/previous-versions/", companions_differ,
+     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker"},
     {"triton-differs-from-torch", Area::frameworks, Severity::warning, "Triton's release against PyTorch's",
      "torch.compile reaches into Triton's compiler: of another release it misses names (\"cannot import name "
      "'AttrsDescriptor'\"), or compiles wrong code.",
      "PyPI, Requires-Dist of torch (torch_triton table)", "https://pypi.org/project/torch/", triton_differs,
-     "torch-too-old-for-gpu triton-too-old-for-gpu"},
+     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker triton-too-old-for-gpu"},
     {"bitsandbytes-without-cuda", Area::frameworks, Severity::warning, "bitsandbytes' libraries against PyTorch's CUDA",
      "It then loads the CPU's library, or none: 8-bit and 4-bit weights and its optimizers fail.",
      "PyPI, wheels of bitsandbytes (bitsandbytes_cuda table)",

@@ -397,7 +397,7 @@ constexpr auto kPurposeChecks = std::to_array<Check>({
      "PyTorch build matrix (pytorch/test-infra)", "https://pytorch.org/get-started/previous-versions/", no_such_build},
     {"purpose-needs-newer-driver", Area::driver, Severity::error, "the driver against what is wanted",
      "CUDA would not start.", "PyTorch RELEASE.md; CUDA compatibility guide",
-     "https://docs.nvidia.com/deploy/cuda-compatibility/", purpose_driver},
+     "https://docs.nvidia.com/deploy/cuda-compatibility/", purpose_driver, "purpose-has-no-code-for-gpu"},
     {"purpose-has-no-code-for-gpu", Area::frameworks, Severity::error, "the GPUs against what is wanted",
      "Every kernel would fail: \"no kernel image is available\".", "PyTorch build matrix (pytorch/test-infra)", "",
      purpose_gpu},

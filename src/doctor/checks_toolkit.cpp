@@ -77,8 +77,12 @@ void two_cuda_versions(const Subject& subject, Report& report) {
   const auto own = driver_cuda(subject);
   if (!cuda || !own || knowledge::release_of(*cuda) >= knowledge::release_of(*own)) return;
   if (cuda->major == own->major) return;
-  report.say(fmt::format("nvidia-smi shows CUDA {}: that is the driver's limit; your toolkit is {} and that is fine",
-                         to_string(*own), release_text(*cuda)));
+  if (subject.snapshot.cuda_driver_version)
+    report.say(fmt::format("nvidia-smi shows CUDA {}: that is the driver's limit; your toolkit is {} and that is fine",
+                           to_string(*own), release_text(*cuda)));
+  else
+    report.say(fmt::format("the driver runs programs up to CUDA {}; your toolkit is {} and that is fine",
+                           to_string(*own), release_text(*cuda)));
 }
 
 std::vector<const facts::GpuRecord*> not_targeted(const Subject& subject, const Version& cuda, bool too_new) {
@@ -97,9 +101,10 @@ void too_old_for_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   const Version first = subject.knowledge.toolkits_for(architecture)->first;
+  const Version wanted = std::max(first, cuda_of_torch_to_be(subject).value_or(first));
   report.say(fmt::format("nvcc {} cannot compile for {} ({}, sm_{}); CUDA {} is the first that can",
                          release_text(*cuda), name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(first)),
-             {toolkit_step(subject, first, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+             {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
               fmt::format("or the CUDA toolkit {} or newer: https://developer.nvidia.com/cuda-toolkit-archive",
                           to_string(first))});
 }
@@ -110,10 +115,11 @@ void dropped_gpu(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   const Version last = subject.knowledge.toolkits_for(architecture)->second;
+  const Version wanted = std::min(last, cuda_of_torch_to_be(subject).value_or(last));
   report.say(
       fmt::format("nvcc {} no longer compiles for {} ({}, sm_{}); CUDA {} is the last that does", release_text(*cuda),
                   name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(last)),
-      {toolkit_step(subject, last, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+      {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
        fmt::format("or the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive", to_string(last))});
 }
 
@@ -286,7 +292,7 @@ constexpr auto kToolkitChecks = std::to_array<Check>({
      "CUDA compatibility guide; NVIDIA/nvbandwidth#61", kCompatibility, by_minor_version},
     {"toolkit-and-driver-cuda-differ", Area::toolkit, Severity::info, "nvidia-smi's CUDA version against nvcc's",
      "A driver runs programs of every older toolkit.", "CUDA toolkit, driver and architecture matrix", kCompatibility,
-     two_cuda_versions},
+     two_cuda_versions, "toolkit-too-old-for-gpu toolkit-dropped-gpu toolkit-differs-from-torch"},
     {"toolkit-too-old-for-gpu", Area::toolkit, Severity::warning, "whether nvcc knows the GPUs",
      "nvcc answers \"Unsupported gpu architecture\"; older code may run by JIT, slowly or not at all.",
      "CUDA release notes; nvcc --list-gpu-arch", kReleaseNotes, too_old_for_gpu},
@@ -317,7 +323,8 @@ constexpr auto kToolkitChecks = std::to_array<Check>({
     {"toolkit-differs-from-torch", Area::toolkit, Severity::warning, "nvcc against PyTorch's CUDA",
      "Extensions (flash-attn, apex, vLLM from source) must be built with PyTorch's CUDA version.",
      "PyTorch cpp_extension: \"The detected CUDA version mismatches\"",
-     "https://pytorch.org/docs/stable/cpp_extension.html", torch_differs},
+     "https://pytorch.org/docs/stable/cpp_extension.html", torch_differs,
+     "toolkit-too-old-for-gpu toolkit-dropped-gpu torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker"},
     {"toolkit-newer-than-known", Area::toolkit, Severity::info, "a toolkit that came after this program",
      "What is new is judged by the newest known rules, not refused.", "gpuwarden's knowledge base", "",
      newer_than_known},

@@ -146,18 +146,30 @@ bool tells_software(const facts::PythonEnvironment& python) {
   return python.version || !python.packages.empty() || python.torch_cuda || python.torch_rocm || python.cuda_available;
 }
 
+/// Whether a text tells more of a GPU than what it is.
+bool tells_state(const facts::GpuRecord& gpu) {
+  facts::GpuSample sample = gpu.sample;
+  sample.memory_total = facts::GpuSample{}.memory_total;
+  return sample != facts::GpuSample{} || gpu.state != facts::GpuState::available || gpu.processes.has_value() ||
+         gpu.gpu.mig_enabled.has_value();
+}
+
 /// Whether anything is known of which the area's checks could speak.
 bool has_facts(Area area, const Subject& subject) {
   const auto& environment = subject.environment;
   const auto& snapshot = subject.snapshot;
   switch (area) {
     case Area::driver:
-      return has_driver(subject) || std::ranges::any_of(snapshot.gpus, [](const facts::GpuRecord& gpu) {
-               return gpu.gpu.vendor == "NVIDIA" || gpu.gpu.vendor.empty();
-             });
+      // A text may name GPUs alone; on a machine that was read, they show that there is no driver.
+      return has_driver(subject) ||
+             (snapshot.origin.empty() && std::ranges::any_of(snapshot.gpus, [](const facts::GpuRecord& gpu) {
+                return gpu.gpu.vendor == "NVIDIA" || gpu.gpu.vendor.empty();
+              }));
     case Area::device:
-      return !snapshot.gpus.empty() || (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) ||
-             subject.burn_in != nullptr;
+      // A driver that lists a GPU has found it; a name alone says nothing of how it is.
+      return (!snapshot.gpus.empty() && (snapshot.origin.empty() || has_driver(subject))) ||
+             std::ranges::any_of(snapshot.gpus, tells_state) ||
+             (snapshot.kernel_faults && !snapshot.kernel_faults->empty()) || subject.burn_in != nullptr;
     case Area::toolkit:
       return !environment.toolkits.empty() || environment.compilers_sought.value_or(false);
     case Area::frameworks:

@@ -27,8 +27,8 @@ constexpr std::string_view kPrograms =
     "echo eval export find fuser gcc getent gpuwarden grep helm ib_write_bw ibstat ibv_devinfo id ip journalctl "
     "kill kubectl ldconfig ldd ls lsmod lsof lspci mamba modinfo modprobe mokutil mount nc nvcc "
     "nvidia-bug-report.sh nvidia-container-cli nvidia-ctk nvidia-smi ping pip podman printf ps py-spy rm "
-    "rocm-smi rocminfo sacct sbatch scontrol seff sinfo source squeue srun ss ssh strings sudo sysctl systemctl "
-    "torchrun ulimit uname unset uv vulkaninfo which wsl wsl.exe ";
+    "rocm-smi rocminfo sacct sacctmgr sbatch scontrol seff sinfo source squeue srun ss ssh strings sudo sysctl "
+    "systemctl torchrun ulimit uname unset uv vulkaninfo which wsl wsl.exe ";
 
 template <class E, std::size_t N>
 std::optional<E> named(const std::array<std::string_view, N>& names, std::string_view name) {

@@ -46,6 +46,10 @@ const knowledge::TorchBuild* newest_wheel_on(const Subject& subject, const Versi
 
 }  // namespace
 
+std::string needs_driver(const knowledge::TorchBuild& wheel) {
+  return wheel.min_driver ? fmt::format("   # needs driver {} or newer", to_string(wheel.min_driver)) : "";
+}
+
 bool is_elsewhere(const Subject& subject) { return !subject.snapshot.origin.empty(); }
 
 std::string wheel_machine(const Subject& subject) {
@@ -68,7 +72,22 @@ std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment
   for (const char* companion : {"torchvision", "torchaudio"}) {
     if (facts::find_package(python, companion) != nullptr) command += fmt::format(" {}", companion);
   }
-  return command;
+  return driver ? command : command + needs_driver(*wheel);
+}
+
+std::optional<Version> cuda_of_torch_to_be(const Subject& subject) {
+  const auto architectures = all_architectures(subject);
+  for (const Torch& torch : torches(subject)) {
+    if (!torch.cuda) continue;
+    const auto has_code = [&](int one) {
+      return torch.architectures.empty() || code_runs_on(torch.architectures, one);
+    };
+    if (std::ranges::all_of(architectures, has_code)) return knowledge::release_of(*torch.cuda);
+    const auto* wheel =
+        knowledge::newest_torch_for(subject.knowledge, architectures, driver_of(subject), wheel_machine(subject));
+    return wheel == nullptr ? std::nullopt : knowledge::cuda_of_build(wheel->build);
+  }
+  return std::nullopt;
 }
 
 std::string fitting_torch(const Subject& subject) {

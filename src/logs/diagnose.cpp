@@ -42,6 +42,13 @@ void take_commands(const doctor::Finding& finding, diagnosis::Cause& cause) {
   cause.fix.insert(cause.fix.begin(), commands.begin(), commands.end());
 }
 
+bool has_torch(const Snapshot& machine) {
+  return machine.environment &&
+         std::ranges::any_of(machine.environment->pythons, [](const facts::PythonEnvironment& python) {
+           return facts::find_package(python, "torch") != nullptr;
+         });
+}
+
 /// What is wrong with the environment that the text tells of; what a cause says already goes into that cause.
 std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowledge& knowledge,
                                    diagnosis::Diagnosis& diagnosis) {
@@ -52,7 +59,11 @@ std::vector<doctor::Finding> judge(const Snapshot& told, const knowledge::Knowle
   // Somebody asked whether CUDA is there: what failed with an error of its own is told by that.
   if (diagnosis.ordinary)
     std::erase_if(findings, [](const doctor::Finding& finding) { return finding.id == "reported-not-available"; });
-  for (doctor::Finding& finding : findings) finding.fix = knowledge::steps_on(diagnosis.platform, finding.fix);
+  const bool without_torch = diagnosis.without_torch && !has_torch(machine);
+  for (doctor::Finding& finding : findings) {
+    finding.fix = knowledge::steps_on(diagnosis.platform, finding.fix);
+    if (without_torch) diagnosis::leave_out_torch(finding.fix);
+  }
   std::vector<std::string> taken;
   for (diagnosis::Cause& cause : diagnosis.causes) {
     // What the facts prove is not made less of by a guess. A sure cause is an error at least, and says why it is so:

@@ -99,6 +99,16 @@ TEST(WrappedText, ARowThatLooksBrokenByChanceIsNotSure) {
   EXPECT_FALSE(whole->sure);
 }
 
+TEST(WrappedText, OneLineOfATerminalsWidthIsNotSure) {
+  for (const char* text : {"step 1200/50000 loss 1.2345 lr 3.0e-04 tok/s 12345 mem 70.1GB grad 0.91 eta 3h00\n"
+                           "memory allocation failed\n",
+                           "loading checkpoint shards of the model from the folder data on the file server u\n"
+                           "srun: error: node12: task 3: Killed\n"}) {
+    const auto whole = unwrap(text);
+    EXPECT_FALSE(whole && whole->sure) << text;
+  }
+}
+
 TEST(WrappedText, ALogIsNoPaste) {
   std::string log;
   while (log.size() < 300000) log += folded(kLog, 80);

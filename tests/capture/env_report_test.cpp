@@ -271,6 +271,17 @@ TEST(EnvReports, TrlsListsEachGpu) {
   EXPECT_EQ(python.cuda_available, std::nullopt);
 }
 
+TEST(EnvReport, WhatIsNamedInPlaceOfAGpuIsNone) {
+  for (const char* row :
+       {"CUDA device(s): not available", "accelerator(s): cpu", "accelerator(s): MPS", "PyTorch accelerator(s): cpu"}) {
+    const auto told = snapshot_of(std::string("- Platform: Linux-5.15.0-105-generic-x86_64-with-glibc2.35\n"
+                                              "- Python version: 3.11.9\n- TRL version: 0.16.0\n"
+                                              "- PyTorch version: 2.6.0\n- ") +
+                                  row + "\n- Transformers version: 4.50.0\n");
+    EXPECT_THAT(told.gpus, IsEmpty()) << row;
+  }
+}
+
 TEST(EnvReports, ACutLosesValuesAndChangesNone) {
   const std::string text(kCollectEnv);
   const auto whole = snapshot_of(text);

@@ -45,6 +45,38 @@ TEST(Mixed, ASecondMachinesGpusAreLeftOutAndNamed) {
   EXPECT_TRUE(read_capture(std::string(kSmallQuery) + "GPU 3: NVIDIA L4 (UUID: GPU-1)\n", "one")->warnings.empty());
 }
 
+TEST(Mixed, GpusOfOtherModelsUnderTheSameNumbersAreAnotherMachines) {
+  const auto capture = read_capture(std::string(kSmallQuery) +
+                                        "GPU 0: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
+                                        "GPU 1: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-555555555556)\n",
+                                    "two.txt");
+  ASSERT_THAT(capture, IsOk());
+  ASSERT_EQ(capture->snapshot.gpus.size(), 1U);
+  EXPECT_EQ(capture->snapshot.gpus[0].gpu.name, "NVIDIA L4");
+  ASSERT_EQ(capture->warnings.size(), 1U);
+  EXPECT_THAT(capture->warnings[0], HasSubstr("of another machine"));
+}
+
+TEST(Mixed, AHeaderBehindTheNameOfItsToolIsRead) {
+  const auto capture = read_capture(
+      "nvidia-smi | NVIDIA-SMI 535.183.01   Driver Version: 535.183.01   CUDA Version: 12.2 |\n"
+      "GPU 0: NVIDIA L4 (UUID: GPU-1)\n",
+      "one.txt");
+  ASSERT_THAT(capture, IsOk());
+  EXPECT_EQ(capture->snapshot.driver_version, "535.183.01");
+  EXPECT_EQ(capture->snapshot.gpus.size(), 1U);
+}
+
+TEST(Mixed, ManyMachinesAreNamedUpToALimit) {
+  std::string text;
+  for (int i = 0; i < 200; ++i)
+    text += "GPU 0: NVIDIA L4 (UUID: GPU-" + std::to_string(i) + ")\n\nnode " + std::to_string(i) + ":\n\n";
+  const auto capture = read_capture(text, "many.txt");
+  ASSERT_THAT(capture, IsOk());
+  ASSERT_EQ(capture->warnings.size(), 64U);
+  EXPECT_THAT(capture->warnings.back(), HasSubstr("135 more warnings"));
+}
+
 TEST(SmiCsv, AProcessRowWithoutAHeaderIsNoGpu) {
   EXPECT_THAT(read_capture("12345, python, 1000 MiB\n", "apps"),
               FailsWith(ErrorCode::corrupt, HasSubstr("nothing in it")));

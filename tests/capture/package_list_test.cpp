@@ -52,6 +52,11 @@ TEST(PackageList, ARowPickedOutWithGrepIsEnoughAndASentenceIsNot) {
   EXPECT_FALSE(read_capture("torch 2.3.1 works here\n", "prose"));
 }
 
+TEST(PackageList, ARequirementInALineOfItsOwnIsEnough) {
+  EXPECT_EQ(version_in(python_of("GPU 0: NVIDIA L4 (UUID: GPU-1)\ntorch==2.9.1+cu130\n"), "torch"), "2.9.1+cu130");
+  EXPECT_FALSE(read_capture("try torch==2.9.1+cu130 instead\n", "prose"));
+}
+
 TEST(PackageList, CondaTellsCudaInItsBuild) {
   const auto python = python_of(
       "# packages in environment at /opt/conda:\n#\n"

@@ -435,7 +435,14 @@ TEST(ProgramReport, ALineThatWasCutTellsNothing) {
   EXPECT_FALSE(read_capture("  Device 0: NVIDIA H100 80GB HBM3, compute capability 9.0", "test"));
 }
 
-// ---------- Python's answers
+TEST(ProgramReport, RanksOfALaterNodeAreItsOwnGpusFromTheFirstOn) {
+  const auto told = snapshot_of(
+      "[2025-01-01 10:00:00 TP8] Load weight begin. avail mem=78.00 GB\n"
+      "[2025-01-01 10:00:00 TP10] Load weight begin. avail mem=78.00 GB\n"
+      "[2025-01-01 10:00:01 TP9] Load weight begin. avail mem=78.00 GB\n");
+  ASSERT_EQ(told.gpus.size(), 3U);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(told.gpus[i].gpu.index.value, i);
+}
 
 TEST(ProgramReport, ADriverNumberedByWindowsIsItsLastFiveDigits) {
   const auto told = snapshot_of("RTX 3080 here, Device Manager shows driver version 32.0.15.5585.\n");

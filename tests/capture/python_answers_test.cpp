@@ -113,6 +113,35 @@ TEST(PythonAnswers, AHeadingNamesAMachineAndASectionNone) {
   EXPECT_THAT(sections->warnings, IsEmpty());
 }
 
+TEST(PythonAnswers, AHeadingThatCountsSectionsNamesNoMachine) {
+  for (const char* heading :
+       {"### Step2", "### Python3", "=== torch-2.5.1 ===", "--- run_3 ---", "### CUDA12.4", "### v2.1"}) {
+    const auto told = read_capture(std::string("### Python3\n>>> torch.__version__\n'2.1.0+cu121'\n") + heading +
+                                       "\n>>> torch.version.cuda\n'12.1'\n",
+                                   "test");
+    ASSERT_TRUE(told) << heading;
+    EXPECT_EQ(told->snapshot.environment->pythons.at(0).torch_cuda, "12.1") << heading;
+    EXPECT_THAT(told->warnings, IsEmpty()) << heading;
+  }
+}
+
+TEST(PythonAnswers, AMachineMayBeNamedAfterItsGpus) {
+  const auto nodes = read_capture(
+      "=== v100-01 ===\n>>> torch.cuda.is_available()\nTrue\n=== v100-02 ===\n>>> torch.cuda.is_available()\nFalse\n",
+      "test");
+  ASSERT_TRUE(nodes);
+  EXPECT_EQ(nodes->warnings.size(), 1U);
+}
+
+TEST(PythonAnswers, OfManyMachinesAreSummedUpInOneWarning) {
+  std::string text;
+  for (int i = 0; i < 500; ++i)
+    text += "a@h" + std::to_string(i) + ":~$ python\n>>> torch.cuda.is_available()\nFalse\n";
+  const auto told = read_capture(text, "test");
+  ASSERT_TRUE(told);
+  EXPECT_THAT(told->warnings, ElementsAre(HasSubstr("are of h1, h2, h3 and 60 more; only those of h0 are read")));
+}
+
 TEST(PythonAnswers, WhatIsNoAnswerIsLeftAlone) {
   EXPECT_FALSE(read_capture("print(torch.cuda.get_device_name(0))\nprint(torch.cuda.is_available())\n", "test"));
   EXPECT_FALSE(read_capture("torch.cuda.get_device_name() gives\nsome prose about it\n", "test"));

@@ -115,6 +115,40 @@ TEST(Diagnosis, StepsAreThoseOfThePlatformThatTheLogTells) {
   EXPECT_THAT(steps("OS: Microsoft Windows 11 Pro\n"), Not(HasSubstr("modprobe")));
 }
 
+TEST(Diagnosis, WhatProvesCudaOverrulesTheMacThatItWasSentFrom) {
+  for (const std::string before :
+       {"I use ssh from my MacBook\n", "File \"/Users/ada/train.py\", line 88, in <module>\n",
+        "OS: macOS 14.5 (arm64)\n"}) {
+    for (const std::string failure :
+         {"torch.AcceleratorError: CUDA error: CUDA driver version is insufficient for CUDA runtime version\n",
+          "RuntimeError: CUDA error: an illegal memory access was encountered\n",
+          "Error while creating shared memory segment /dev/shm/nccl-abc (size 9637888)\n",
+          "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n"})
+      EXPECT_EQ(diagnose_text(before + failure, "log").platform, knowledge::Platform::linux_own) << before << failure;
+  }
+  const std::string torch = "AssertionError: Torch not compiled with CUDA enabled\n";
+  EXPECT_EQ(diagnose_text("I use ssh from my MacBook\n" + torch, "log").platform, knowledge::Platform::linux_own);
+  EXPECT_EQ(diagnose_text("OS: macOS 14.5 (arm64)\n" + torch, "log").platform, knowledge::Platform::macos);
+  EXPECT_EQ(diagnose_text("me@MacBook-Pro vllm % python x.py\n" + torch, "log").platform, knowledge::Platform::macos);
+}
+
+TEST(Diagnosis, ALineThatIsJustAsWideAsATerminalHidesNoFailure) {
+  const std::pair<const char*, const char*> failures[] = {
+      {"cuBLAS cannot be loaded\n",
+       "preparing the data of the run, the slow path of the reader is disabled on node a\n"},
+      {"srun: error: node12: task 3: Killed\n",
+       "loading checkpoint shards of the model from the folder data on the file server u\n"},
+      {"mlx5_0: Got completion with error 12, opcode 1, len 2048, vendor err 129\n",
+       "epoch 3 of 10, step 1000 of 5000, the loss is 1.234 and the rate of learning 0.0\n"}};
+  for (const auto& [failure, line] : failures) {
+    EXPECT_NE(diagnosed(failure), "none") << failure;
+    EXPECT_EQ(diagnosed(std::string(line) + failure), diagnosed(failure)) << failure;
+    // Two of them look like a terminal's for sure.
+    EXPECT_EQ(diagnosed("x" + std::string(line).substr(1) + "and so on\n" + line + failure), diagnosed(failure))
+        << failure;
+  }
+}
+
 TEST(Diagnosis, TheRankThatRanOutOfMemoryIsTheCauseOfTheOthersTimeout) {
   Reading run = read_log(std::string("[rank1]: ") + kWatchdog, "rank1.log");
   add_reading(run, read_log(std::string("[rank2]: ") + kOutOfMemory, "rank2.log"));
@@ -236,6 +270,75 @@ TEST(Diagnosis, GivesTheExactStepWhereOneFormHasIt) {
               HasSubstr("GGML_CUDA=ON"));
   EXPECT_THAT(first_step("[h264_nvenc @ 0x55d] OpenEncodeSessionEx failed: out of memory (10): (no details)"),
               HasSubstr("device_busy: Run fewer encodes at once"));
+}
+
+std::string all_steps(const std::string& log) {
+  std::string all;
+  for (const Cause& cause : diagnose_text(log, "run.log").causes) {
+    all += cause.id + ": " + cause.summary + "\n";
+    for (const std::string& step : cause.fix) all += step + "\n";
+    for (const std::string& step : cause.confirm) all += step + "\n";
+    all += cause.link + "\n";
+  }
+  return all;
+}
+
+TEST(Diagnosis, StepsUseTheFiguresOfTheLine) {
+  EXPECT_THAT(
+      all_steps("ValueError: Free memory on device (10.32/23.64 GiB) on startup is less than desired GPU memory "
+                "utilization (0.9, 21.27 GiB). Decrease GPU memory utilization\n"),
+      AllOf(HasSubstr("--gpu-memory-utilization 0.43"), Not(HasSubstr("0.45"))));
+  EXPECT_THAT(all_steps("ValueError: The model's max seq len (65536) is larger than the maximum number of tokens that "
+                        "can be stored in KV cache (12000). Try increasing `gpu_memory_utilization`\n"),
+              AllOf(HasSubstr("--max-model-len 12000"), Not(HasSubstr("8192"))));
+}
+
+TEST(Diagnosis, AServingEngineGetsItsOwnAdviceOnce) {
+  const std::string sglang =
+      all_steps("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n");
+  EXPECT_THAT(sglang, AllOf(HasSubstr("sglang"), Not(HasSubstr("vllm")), Not(HasSubstr("--tensor-parallel-size"))));
+  EXPECT_LT(sglang.find("--mem-fraction-static"), sglang.find("--context-length"));
+  EXPECT_EQ(sglang.find("Make the rest smaller"), sglang.rfind("Make the rest smaller"));
+}
+
+TEST(Diagnosis, LogsOfProgramsWithoutPyTorchGetNoStepsForIt) {
+  for (const std::string log :
+       {"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 34359738368 "
+        "bytes.\n",
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 23552.00 MiB on device 0: cudaMalloc failed: out of "
+        "memory\n"}) {
+    EXPECT_THAT(all_steps(log), AllOf(HasSubstr("oom_capacity"), Not(HasSubstr("torch")))) << log;
+  }
+  EXPECT_THAT(all_steps(kOutOfMemory), HasSubstr("torch.cuda.max_memory_allocated"));
+}
+
+TEST(Diagnosis, ASigkillIsMostlyTheHostsMemoryKiller) {
+  for (const std::string log : {"[ERROR] [launch.py:322:sigkill_handler] ['/usr/bin/python', 'train.py'] exits with "
+                                "return code = -9\n",
+                                "subprocess.CalledProcessError: Command died with <Signals.SIGKILL: 9>.\n"}) {
+    EXPECT_THAT(all_steps(log), AllOf(HasSubstr("SIGKILL"), HasSubstr("oom-kill"))) << log;
+  }
+}
+
+TEST(Diagnosis, AnAccountThatSlurmDoesNotKnowIsNoLimit) {
+  EXPECT_THAT(all_steps("sbatch: error: Batch job submission failed: Invalid account or account/partition combination "
+                        "specified\n"),
+              AllOf(HasSubstr("slurm_account_invalid"), HasSubstr("sacctmgr show assoc user=$USER"),
+                    Not(HasSubstr("keeps the job waiting"))));
+}
+
+TEST(Diagnosis, LibrariesOfPackagesHaveTheirOwnStep) {
+  EXPECT_THAT(
+      all_steps("CUDA SETUP: Required library version not found: libbitsandbytes_cuda117_nocublaslt.so. Maybe you "
+                "need to compile it from source?\n"),
+      AllOf(HasSubstr("pip install -U bitsandbytes"), HasSubstr("python -m bitsandbytes")));
+  EXPECT_THAT(all_steps("ImportError: libcusparse.so.12: undefined symbol: __nvJitLinkAddData_12_1, version "
+                        "libnvJitLink.so.12\n"),
+              AllOf(HasSubstr("nvidia-nvjitlink-cu12"), HasSubstr("LD_LIBRARY_PATH")));
+  EXPECT_TRUE(diagnose_text("ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install "
+                            "accelerate`\n",
+                            "run.log")
+                  .ordinary);
 }
 
 }  // namespace

@@ -277,12 +277,14 @@ void use_torch(facts::Snapshot& machine, std::string_view version, std::string_v
   set_package(machine, "torch", version);
   set_package(machine, "torchvision", vision);
   machine.environment->pythons.front().torch_cuda = cuda;
-  const auto own = knowledge::Version::parse(version);
-  const auto* const pin = own ? knowledge::triton_for(*own) : nullptr;
-  const bool has_triton = facts::find_package(machine.environment->pythons.front(), "triton") != nullptr;
-  if (!has_triton || pin == nullptr) return;
-  const bool exact = std::ranges::count(pin->triton, '.') == 2;
-  set_package(machine, "triton", fmt::format("{}{}", pin->triton, exact ? "" : ".1"));
+  // Of PyPI's Requires-Dist of these releases; tests of Triton set another.
+  constexpr std::pair<std::string_view, std::string_view> kTritons[] = {
+      {"2.0.", "2.0.0"}, {"2.2.", "2.2.0"}, {"2.4.", "3.0.0"}, {"2.6.", "3.2.0"},
+      {"2.7.", "3.3.1"}, {"2.9.", "3.5.1"}, {"2.11.", "3.6.0"}};
+  remove_package(machine, "triton");
+  for (const auto& [torch, triton] : kTritons) {
+    if (version.starts_with(torch)) set_package(machine, "triton", triton);
+  }
 }
 
 facts::Library& library(facts::Snapshot& machine, std::string_view name) {

@@ -58,12 +58,16 @@ struct Diagnosis {
   std::uint64_t lines = 0;
   std::uint64_t bytes = 0;
   knowledge::Platform platform = knowledge::Platform::linux_own;  ///< for which steps are written
+  bool without_torch = false;  ///< the log is of a program without PyTorch: JAX, TensorFlow, llama.cpp
 };
 
 /// `machine`: facts of the machine on which it happened, where they are known. `report`: what the text itself tells of
 /// the machine (collect_env, nvidia-smi tables); less is concluded from it, since nobody knows when it was taken.
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine = nullptr,
                    const facts::Snapshot* report = nullptr);
+
+/// Takes away the steps that are for PyTorch alone, unless none were left.
+void leave_out_torch(std::vector<std::string>& steps);
 
 /// A text of any kind: its events, and whatever it tells about the machine (collect_env, nvidia-smi tables).
 Diagnosis diagnose_text(std::string_view text, const std::string& file, const RulesLeftOut& left_out = {});
