@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -75,10 +76,10 @@ std::pair<std::string_view, std::string_view> programs_and_step(std::string_view
 std::vector<std::string> steps_of_all_programs(std::span<const std::string_view> steps) {
   std::vector<std::string> all;
   for (const std::string_view text : steps) {
-    std::vector<std::string_view> programs;
+    std::vector<std::string> programs;
     std::string_view step = text;
     for (auto parts = programs_and_step(step); !parts.first.empty(); parts = programs_and_step(step)) {
-      programs.push_back(parts.first);
+      programs.emplace_back(parts.first);
       step = parts.second;
     }
     const std::string names = join(programs, " and ");
