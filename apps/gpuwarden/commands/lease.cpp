@@ -116,6 +116,7 @@ Result<int> run_lease(Context& context) {
   if (context.args.has("hold")) return hold(acquired);
   say("gpuwarden: {}leased {} for {}; leave it to give them back\n", machine.simulated() ? "[simulated] " : "",
       placement::cuda_visible_devices(acquired.decision()), argv[0]);
+  GPUWARDEN_CHECK(machine.bequeath_fleet());
   return become_shell(acquired, machine, context.environment, argv);
 }
 

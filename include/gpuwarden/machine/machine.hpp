@@ -108,6 +108,10 @@ class Machine {
   /// for real GPUs.
   Environment simulated_environment(const Environment& of_program) const;
 
+  /// A simulated fleet lives on as long as the program that this process becomes, and whatever that starts; nothing for
+  /// real GPUs.
+  Result<void> bequeath_fleet() const;
+
   bool simulated() const { return simulator_ != nullptr; }
   /// The facts of the capture that stands for the machine; empty where there is none.
   const std::optional<facts::Snapshot>& captured() const { return captured_; }
