@@ -107,6 +107,8 @@ Result<void> show(const std::vector<Told>& told, const Documents& documents, con
                   const Style& style) {
   fmt::print("{}", documents.text(told, style));
   for (const std::string& file : files) {
+    if (const std::string signal = healing::read_signal_text(file); !signal.empty())
+      fmt::print("\n{}{}\n", files.size() > 1 ? printable(file) + ": " : "", signal);
     GPUWARDEN_TRY(const auto why, healing::read_post_mortem(file));
     if (why) fmt::print("\n{}{}", files.size() > 1 ? printable(file) + ":\n" : "", diagnosis_text(*why, {}, style));
   }
