@@ -120,6 +120,9 @@ Result<Place> read_place(Context& context, const Knowledge& knowledge, bool mach
                   fmt::format("--driver: '{}' is not a driver version", printable(*driver)),
                   "for example 550.54.15 or 550");
   }
+  if (const auto least = driver ? compat::take_branch_for_serving(place) : std::nullopt)
+    warn(fmt::format("--driver {0}: of this branch {1} and newer know the GPU; judged as {1}: which {0} is it?",
+                     least->major, to_string(*least)));
   return place;
 }
 
