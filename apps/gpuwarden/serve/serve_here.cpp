@@ -127,6 +127,10 @@ Result<int> run_server(Context& context) {
   };
   GPUWARDEN_TRY(const auto server, serve::Server::listen(settings.server));
   settings.service.access.address = server->address();
+  if (!server->address().loopback && settings.server.certificate.empty())
+    warn(
+        "the token and all answers cross the network in the clear: give --tls-cert and --tls-key, or put a proxy that "
+        "speaks TLS before it");
   GPUWARDEN_TRY(const auto helper, keep_rights(machine, settings.keep));
   GPUWARDEN_TRY(const std::string user, give_up_root(machine, settings));
   if (!user.empty() && !named) {
