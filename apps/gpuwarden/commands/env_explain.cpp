@@ -58,6 +58,7 @@ Result<int> env_generate(Context& context) {
     print_json(toolkits::to_json(suggestions, snapshot));
     return kFine;
   }
+  if (suggestions.empty()) say("gpuwarden: nothing here asks for variables of {}\n", printable(rest.front()));
   fmt::print("{}", toolkits::script_of(shell, suggestions));
   return kFine;
 }
