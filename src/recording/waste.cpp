@@ -196,8 +196,10 @@ std::vector<Waste> lost_gpu(const Summary& summary) {
     const bool lost = gpu.lost->kind == kLostKind;
     const std::string moment = moment_text(gpu.lost->time, summary.window);
     const char* what = lost ? "was lost" : "could not be used";
+    // A job gets no GPU that is out of use already.
+    const bool was_so = summary.run_id.empty() && (gpu.readings == 0 || gpu.lost->time <= summary.window.from);
     std::string when = ", since before the recording";
-    if (gpu.lost->time > summary.window.from) when = lost ? " at " + moment : fmt::format(" from {} on", moment);
+    if (!was_so) when = lost ? " at " + moment : fmt::format(" from {} on", moment);
     found.push_back(
         finding(fmt::format("GPU {} {}{}: {}", gpu.index.value, what, when, printable(gpu.lost->text)), {gpu.index}));
   }
