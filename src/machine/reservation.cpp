@@ -138,7 +138,9 @@ class Acquisition {
     blocked_by_own_.reset();
     for (const facts::Lease& lease : leases) {
       const bool is_own = !lease.holders.empty() && std::ranges::all_of(lease.holders, [&](const auto& holder) {
-        return std::ranges::find(own_line_, holder.pid) != own_line_.end();
+        // What this very process holds alone it has taken itself: another of its threads may give it back.
+        return std::ranges::find(own_line_, holder.pid) != own_line_.end() &&
+               (lease.shared || holder.pid != own_line_.back());
       });
       if (is_own) blocked_by_own_ = lease;
     }
