@@ -52,7 +52,8 @@ Result<ModelFigures> model_of(const Row& row) {
   shape.tied_embeddings = true;
   shape.norm = NormKind::layer_norm;
   shape.gated_mlp = false;
-  return figures_of(shape, static_cast<std::uint64_t>(leading_number(row["params"])));
+  shape.stated_parameters = static_cast<std::uint64_t>(leading_number(row["params"]));
+  return figures_of(shape);
 }
 
 std::uint32_t count(const Row& row, std::string_view column) {

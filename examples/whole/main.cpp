@@ -12,8 +12,8 @@
 
 #include "gpuwarden/doctor/json.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/logs/captures.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
-#include "gpuwarden/machine/captures.hpp"
 #include "gpuwarden/machine/reserve.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/json.hpp"
@@ -26,7 +26,7 @@ Result<machine::Machine> open_machine(const std::string& what) {
   const machine::Options options = machine::options_from(current_environment());
   if (what == "real") return machine::Machine::open(machine::Real{}, options);
   if (!std::filesystem::exists(what)) return machine::Machine::open(machine::Simulated{what}, options);
-  GPUWARDEN_TRY(auto capture, machine::read_captures({what}));
+  GPUWARDEN_TRY(auto capture, logs::read_captures({what}));
   return machine::Machine::open(machine::Captured{std::move(capture.snapshot), what}, options);
 }
 

@@ -217,15 +217,21 @@ Result<Json> clock(const Json& request, FleetPtr& fleet) {
   return Json::object();
 }
 
+Result<Json> bequeath(const Json& /*request*/, FleetPtr& fleet) {
+  GPUWARDEN_CHECK(fleet->bequeath());
+  return Json::object();
+}
+
 struct Operation {
   std::string_view name;
   bool needs_fleet;
   Result<Json> (*run)(const Json&, FleetPtr&);
 };
 
-constexpr std::array<Operation, 14> kOperations{{{"attach", false, attach},
+constexpr std::array<Operation, 15> kOperations{{{"attach", false, attach},
                                                  {"start", false, start},
                                                  {"detach", false, detach},
+                                                 {"bequeath", true, bequeath},
                                                  {"list", false, list},
                                                  {"presets", false, presets},
                                                  {"parse", false, parse},

@@ -36,7 +36,8 @@ Error no_such_fleet(std::string_view spec, const std::filesystem::path& root) {
   std::vector<std::string> names = preset_names();
   for (const std::string& id : live_fleets(root)) names.push_back(id);
   return {ErrorCode::not_found, fmt::format("there is no simulated fleet '{}'", printable(spec)),
-          "name a preset, a started fleet or a YAML file; known: " + join(names, ", ")};
+          "name a preset, a started fleet of your own (those of other users are theirs) or a YAML file; known: " +
+              join(names, ", ")};
 }
 
 /// What strikes or changes one GPU has to name one that is there.

@@ -90,6 +90,8 @@ class Fleet {
   const FleetSpec& spec() const { return spec_; }
   const std::string& id() const { return id_; }
   const std::filesystem::path& folder() const { return folder_.path(); }
+  /// As FleetFolder::bequeath().
+  Result<void> bequeath() const { return folder_.bequeath(); }
 
   /// The fleet now; the same object as before while nothing has changed.
   Result<std::shared_ptr<const FleetView>> view();

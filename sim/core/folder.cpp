@@ -180,6 +180,11 @@ Result<FleetFolder> FleetFolder::join(const fs::path& path) {
   return folder;
 }
 
+Result<void> FleetFolder::bequeath() const {
+  if (::fcntl(users_.get(), F_SETFD, 0) == 0) return {};
+  return std::unexpected(error_from_errno(errno, "cannot keep " + path_.string()));
+}
+
 FleetFolder::~FleetFolder() {
   if (!users_ || owner_ != ::getpid()) return;
   const auto root_lock = lock_root(path_.parent_path());

@@ -30,6 +30,9 @@ class FleetFolder {
   /// Joins a folder that somebody uses; not_found otherwise.
   static Result<FleetFolder> join(const std::filesystem::path& folder);
 
+  /// The programs that this process becomes or starts keep the folder in use too, until the last of them has ended.
+  Result<void> bequeath() const;
+
   const std::filesystem::path& path() const { return path_; }
   /// True when join_or_make made it.
   bool is_new() const { return is_new_; }

@@ -124,12 +124,15 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 std::string closest_match(std::string_view word, const std::vector<std::string>& options) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t best_start = 0;
   for (const std::string& option : options) {
     const std::size_t distance = edit_distance(word, option);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = option;
-    }
+    // Of equals the one that begins alike: beginnings are seldom mistyped.
+    const auto start = static_cast<std::size_t>(std::ranges::mismatch(word, option).in1 - word.begin());
+    if (distance > best_distance || (distance == best_distance && (best.empty() || start <= best_start))) continue;
+    best_distance = distance;
+    best_start = start;
+    best = option;
   }
   return best;
 }

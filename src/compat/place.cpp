@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/knowledge/first_drivers.hpp"
 #include "gpuwarden/knowledge/gpu_boards.hpp"
 #include "gpuwarden/knowledge/gpu_names.hpp"
 
@@ -149,6 +150,19 @@ Result<std::vector<PlaceGpu>> gpus_named(const std::vector<std::string>& lists, 
     }
   }
   return gpus;
+}
+
+std::optional<Version> take_branch_for_serving(Place& place) {
+  if (!place.driver || *place.driver != Version{.major = place.driver->major}) return std::nullopt;
+  Version least = *place.driver;
+  for (const PlaceGpu& gpu : place.gpus) {
+    if (gpu.model == nullptr) continue;
+    const Version first = knowledge::first_drivers_of(*gpu.model).of_branch(least.major);
+    if (first.major == least.major) least = std::max(least, first);
+  }
+  if (least == *place.driver) return std::nullopt;
+  place.driver = least;
+  return least;
 }
 
 }  // namespace gpuwarden::compat

@@ -88,7 +88,9 @@ DriverStatus driver_status(const DriverFacts& facts, const knowledge::Knowledge&
       status.past_end_of_life = knowledge::is_over(row->end_of_life, now);
     }
   } else {
-    status.problems.emplace_back("no NVIDIA driver is installed");
+    status.problems.push_back(status.library
+                                  ? fmt::format("no NVIDIA driver is installed, but libraries of {}", *status.library)
+                                  : "no NVIDIA driver is installed");
   }
   judge_versions(status, status.problems);
   judge_modules(facts, status, status.problems);

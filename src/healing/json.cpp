@@ -63,6 +63,14 @@ void redact_all(Json& json, std::span<const std::string> known) {
   }
 }
 
+/// The JSON of a run. Empty for a recording, or a pipe that has been read: not ours to complain about.
+Json run_in(const std::filesystem::path& file) {
+  const auto text = read_file(file);
+  if (!text || !text->starts_with('{')) return Json::object();
+  Json json = Json::parse(*text, nullptr, false);
+  return json.is_object() ? json : Json::object();
+}
+
 }  // namespace
 
 Json to_json(const Healed& healed, std::span<const std::string> known) {
@@ -91,14 +99,27 @@ Json to_json(const Healed& healed, std::span<const std::string> known) {
 }
 
 Result<std::optional<diagnosis::Diagnosis>> read_post_mortem(const std::filesystem::path& file) {
-  const auto text = read_file(file);
-  // A recording, a pipe that has been read: not ours to complain about.
-  if (!text || !text->starts_with('{')) return std::nullopt;
-  const auto json = Json::parse(*text, nullptr, false);
-  const auto found = json.is_object() ? json.find("post_mortem") : json.end();
-  if (!json.is_object() || found == json.end() || found->is_null()) return std::nullopt;
+  const Json json = run_in(file);
+  const auto found = json.find("post_mortem");
+  if (found == json.end() || found->is_null()) return std::nullopt;
   GPUWARDEN_TRY(auto diagnosis, diagnosis::diagnosis_from_json(*found));
   return diagnosis;
+}
+
+std::string read_signal_text(const std::filesystem::path& file) {
+  const Json json = run_in(file);
+  const Json ranks = json.value("ranks", Json::array());
+  const Json first = json.value("first_failure", Json());
+  if (!first.is_number_unsigned() || !ranks.is_array()) return "";
+  launch::JobEnd end{.first_failure = first.get<std::uint32_t>()};
+  for (const Json& rank : ranks) {
+    const Json number = rank.is_object() ? rank.value("rank", Json()) : Json();
+    const Json signal = rank.is_object() ? rank.value("signal", Json()) : Json();
+    if (!number.is_number_unsigned()) continue;
+    end.ranks.push_back({.rank = number.get<std::uint32_t>()});
+    if (signal.is_number_integer()) end.ranks.back().signal = signal.get<int>();
+  }
+  return launch::signal_text(end);
 }
 
 }  // namespace gpuwarden::healing

@@ -145,14 +145,9 @@ void judge_by_cause(const diagnosis::Cause& cause, const Environment& environmen
 
 /// How it ended, where nothing tells why.
 std::string end_text(const launch::JobEnd& end) {
-  const auto rank = std::ranges::find_if(end.ranks, [&](const RankEnd& one) { return one.rank == end.first_failure; });
+  if (std::string signal = launch::signal_text(end); !signal.empty()) return signal;
   const std::string who = end.ranks.size() > 1 && end.first_failure ? fmt::format("rank {}", *end.first_failure) : "it";
-  if (rank == end.ranks.end() || !rank->signal) return fmt::format("{} ended with exit code {}", who, end.exit_code);
-  const char* name = sigabbrev_np(*rank->signal);
-  return fmt::format("{} was ended by signal {}{}{}", who, *rank->signal, name == nullptr ? "" : ", SIG",
-                     name == nullptr ? "" : name) +
-         (*rank->signal == SIGKILL ? ", as the kernel does where the machine is out of memory: sudo dmesg -T | tail"
-                                   : "");
+  return fmt::format("{} ended with exit code {}", who, end.exit_code);
 }
 
 void judge_without_cause(const RunReport& report, Judgement& judgement) {

@@ -271,8 +271,21 @@ std::string nearest_gpu_name(const Knowledge& knowledge, std::string_view name) 
     names.emplace_back(without_maker(model.name));
     constexpr std::string_view kSeries = "GeForce ";
     if (names.back().starts_with(kSeries)) names.push_back(names.back().substr(kSeries.size()));
+    // "H100" of "H100 80GB HBM3": what people say of it.
+    std::string product = names.back().substr(0, names.back().find(' '));
+    if (std::ranges::any_of(product, [](char c) { return c >= '0' && c <= '9'; })) names.push_back(std::move(product));
   }
-  return closest_match(name.substr(0, kLongest), names);
+  const std::string wanted = to_lower(name.substr(0, kLongest));
+  std::vector<std::string> lowered;
+  std::ranges::transform(names, std::back_inserter(lowered), [](const std::string& one) { return to_lower(one); });
+  // "RTX 5080 Ti": a number is the product, what stands behind it a variant that there may not be.
+  std::string found;
+  for (const std::string& one : lowered) {
+    if (one.size() > found.size() && wanted.starts_with(one + " ")) found = one;
+  }
+  if (found.empty()) found = closest_match(wanted, lowered);
+  const auto at = std::ranges::find(lowered, found);
+  return at == lowered.end() ? "" : names[static_cast<std::size_t>(at - lowered.begin())];
 }
 
 }  // namespace gpuwarden::knowledge

@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/launch/signals.hpp"
@@ -23,6 +25,8 @@ namespace {
 
 constexpr auto kPartialLineDelay = std::chrono::milliseconds(200);
 constexpr int kTickMs = 1000;
+/// Ranks that end sooner than this after they were asked to are no matter for words.
+constexpr auto kPatienceBeforeWords = std::chrono::milliseconds(500);
 constexpr int kStoppingTickMs = 50;
 /// So many looks a second apart may find a rank ended that its guardian has not told of.
 constexpr int kSilentTicks = 3;
@@ -246,11 +250,16 @@ class Supervisor {
     if (SignalScope::is_programs_own(signal)) return crew_.signal_programs(signal);
     const bool again = end_.interrupted_by.has_value();
     if (!again) end_.interrupted_by = signal;
-    if (again && signal == SIGINT) return crew_.signal_ranks(SIGKILL);
+    if (again && signal == SIGINT) return kill_impatiently();
     if (!heard) crew_.signal_ranks(signal);
     // What is stopped hears nothing but this and SIGKILL.
     crew_.signal_ranks(SIGCONT);
     begin_stopping();
+  }
+
+  void kill_impatiently() {
+    if (!std::exchange(told_kill_, true)) warn("the second Ctrl-C killed the ranks");
+    crew_.signal_ranks(SIGKILL);
   }
 
   /// Ctrl-Z is meant for the whole job, and so is `fg`.
@@ -360,8 +369,17 @@ class Supervisor {
 
   /// After the grace period nobody is asked any more.
   void escalate() {
-    if (!stopping_since_ || clock_.now() - *stopping_since_ < spec_.grace) return;
-    crew_.signal_ranks(SIGKILL);
+    if (!stopping_since_) return;
+    const auto stopping = clock_.now() - *stopping_since_;
+    if (stopping >= spec_.grace) {
+      if (end_.interrupted_by && !std::exchange(told_kill_, true))
+        warn(fmt::format("the ranks were killed: they did not end within {}", format_duration(spec_.grace)));
+      return crew_.signal_ranks(SIGKILL);
+    }
+    if (stopping < kPatienceBeforeWords || !end_.interrupted_by || !any_alive() || std::exchange(told_grace_, true))
+      return;
+    warn(fmt::format("the ranks were asked to end, and are killed after {}{}", format_duration(spec_.grace),
+                     end_.interrupted_by == SIGINT ? "; Ctrl-C again kills them now" : ""));
   }
 
   static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
@@ -408,6 +426,8 @@ class Supervisor {
   bool told_error_ = false;
   bool told_log_ = false;
   bool told_time_ = false;
+  bool told_grace_ = false;
+  bool told_kill_ = false;
   int silent_ticks_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -359,6 +360,17 @@ Json json_of_early_end(const std::optional<EarlyEnd>& early) {
 }
 
 }  // namespace
+
+std::string signal_text(const JobEnd& end) {
+  if (!end.first_failure) return "";
+  const auto rank = std::ranges::find(end.ranks, *end.first_failure, &RankEnd::rank);
+  if (rank == end.ranks.end() || !rank->signal) return "";
+  const char* name = sigabbrev_np(*rank->signal);
+  return fmt::format(
+      "{} was ended by signal {}{}{}{}", end.ranks.size() > 1 ? fmt::format("rank {}", rank->rank) : "it",
+      *rank->signal, name == nullptr ? "" : ", SIG", name == nullptr ? "" : name,
+      *rank->signal == SIGKILL ? ", as the kernel does where the machine is out of memory: sudo dmesg -T | tail" : "");
+}
 
 Json to_json(const RunReport& report) {
   std::vector<std::string> warnings = report.end.warnings;

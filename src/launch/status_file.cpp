@@ -63,10 +63,18 @@ void StatusFile::hold(std::vector<StatusGpu> gpus) {
 }
 
 void StatusFile::hear(const telemetry::Reading& reading) {
+  std::vector<StatusGpu> gpus;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (problem_ || (written_ && reading.when - *written_ < kStatusPeriod)) return;
+    written_ = reading.when;
+    gpus = gpus_;
+  }
+  // A slow disk keeps nobody waiting who only asks or changes the GPUs.
+  auto done = write_file_atomically(file_, status_json(reading.snapshot, gpus));
+  if (done) return;
   const std::scoped_lock lock(mutex_);
-  if (problem_ || (written_ && reading.when - *written_ < kStatusPeriod)) return;
-  written_ = reading.when;
-  if (auto done = write_file_atomically(file_, status_json(reading.snapshot, gpus_)); !done) problem_ = done.error();
+  problem_ = std::move(done.error());
 }
 
 std::optional<Error> StatusFile::problem() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lease/device_locks.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "lease/inherited.hpp"
 
 namespace gpuwarden::lease {
 namespace {
@@ -25,6 +27,7 @@ std::string reason_of(int error) { return std::generic_category().message(error)
 
 /// False where somebody else has it.
 bool lock_kernel_file(DeviceLock& lock, bool exclusive) {
+  if (!lock.inherited.empty()) return true;  // the level above has it
   const fs::path& path = lock.device.kernel_file;
   if (path.empty()) {
     lock.without_kernel = "the kernel has no file of it";
@@ -68,16 +71,17 @@ Result<std::optional<DeviceLock>> lock_device(const StoreOptions& options, const
                                               const Device& device, bool exclusive) {
   if (!is_plain(device.uuid))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a GPU's UUID", printable(device.uuid.value)));
-  DeviceLock lock;
-  lock.device = device;
+  Level level = level_of(options, device);
+  DeviceLock lock{std::move(level.options), std::move(level.device), {}, {}, {}, {}, {}};
+  for (const int fd : level.inherited) lock.inherited.emplace_back(::fcntl(fd, F_DUPFD, 3));
   if (!lock_kernel_file(lock, exclusive)) return std::nullopt;
   std::optional<Error> problem = no_directory;
   if (!problem) {
-    auto had = lock_folder_file(lock_path(options, device.uuid), lock, exclusive);
+    auto had = lock_folder_file(lock_path(lock.options, device.uuid), lock, exclusive);
     if (had && !*had) return std::nullopt;
     if (!had) problem = std::move(had.error());
   }
-  if (problem && !lock.kernel) return std::unexpected(std::move(*problem));
+  if (problem && !lock.kernel && lock.inherited.empty()) return std::unexpected(std::move(*problem));
   if (problem) lock.without_folder = problem->message;
   return lock;
 }
@@ -89,7 +93,7 @@ std::vector<std::string> gaps_of(const StoreOptions& options, const std::vector<
   std::size_t count = 0;
   for (const DeviceLock& lock : locks) {
     if (!lock.without_kernel.empty() && ++count == 1) no_kernel = &lock;
-    if (!lock.without_folder.empty()) no_folder = &lock;
+    if (!lock.without_folder.empty() && (no_folder == nullptr || lock.inherited.empty())) no_folder = &lock;
   }
   if (no_kernel != nullptr) {
     const std::string others = count > 1 ? fmt::format(" and {} more", count - 1) : "";
@@ -99,7 +103,9 @@ std::vector<std::string> gaps_of(const StoreOptions& options, const std::vector<
                     no_kernel->device.uuid.value, others, options.directory.string(), no_kernel->without_kernel));
   }
   if (no_folder != nullptr)
-    sentences.push_back(fmt::format("not reserved against other containers: {}", no_folder->without_folder));
+    sentences.push_back(fmt::format("not reserved against other {}: {}",
+                                    no_folder->inherited.empty() ? "containers" : "commands of the same lease",
+                                    no_folder->without_folder));
   return sentences;
 }
 

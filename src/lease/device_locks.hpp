@@ -20,7 +20,9 @@ std::filesystem::path lock_path(const StoreOptions& options, const Uuid& uuid);
 
 /// Either may be missing, not both.
 struct DeviceLock {
+  StoreOptions options;  ///< of its level (inherited.hpp)
   Device device;
+  std::vector<UniqueFd> inherited;  ///< copies of what holds the levels above, for those who are to hold it too
   UniqueFd kernel;
   UniqueFd shared_folder;
   std::string without_kernel;  ///< why there is no lock of the kernel's file

@@ -18,7 +18,7 @@ constexpr auto kPatienceAtTheEnd = std::chrono::milliseconds(500);
 }  // namespace
 
 void HeldLeases::Impl::write_records() const {
-  for (const Uuid& uuid : devices) write_record(options.directory / (record_of(uuid) + ".json"), options.self);
+  for (const DeviceLock& lock : locks) write_record(options.directory / (record_of(lock) + ".json"), options.self);
 }
 
 HeldLeases::HeldLeases() = default;
@@ -30,14 +30,17 @@ HeldLeases& HeldLeases::operator=(HeldLeases&& other) noexcept {
 }
 
 void HeldLeases::Impl::give_back(std::vector<DeviceLock> given) {
-  std::vector<Device> given_devices;
-  for (const DeviceLock& lock : given) given_devices.push_back(lock.device);
-  given.clear();
+  for (DeviceLock& lock : given) {
+    lock.kernel.reset();
+    lock.shared_folder.reset();
+    lock.inherited.clear();
+  }
   const auto gate = Gate::pass(options, *clock, kPatienceAtTheEnd, {});
-  for (const Device& device : given_devices) {
+  for (const DeviceLock& lock : given) {
     // While ranks still hold the GPU, the record goes on explaining who they are.
-    if (state_of(options, device, gate ? Care::under_gate : Care::without_gate) == LockState::exclusive) continue;
-    remove_records(options.directory, record_of(device.uuid));
+    const Care care = gate ? Care::under_gate : Care::without_gate;
+    if (state_of(lock.options, lock.device, care) == LockState::exclusive) continue;
+    remove_records(options.directory, record_of(lock));
   }
 }
 
@@ -78,6 +81,9 @@ std::vector<int> HeldLeases::descriptors() const {
   for (const DeviceLock& lock : impl_->locks) {
     if (lock.kernel) result.push_back(lock.kernel.get());
     if (lock.shared_folder) result.push_back(lock.shared_folder.get());
+    for (const UniqueFd& above : lock.inherited) {
+      if (above) result.push_back(above.get());
+    }
   }
   return result;
 }
@@ -91,7 +97,7 @@ std::vector<std::string> HeldLeases::repair() {
   std::vector<std::string> sentences;
   if (!impl_) return sentences;
   for (DeviceLock& lock : impl_->locks) {
-    const std::filesystem::path path = lock_path(impl_->options, lock.device.uuid);
+    const std::filesystem::path path = lock_path(lock.options, lock.device.uuid);
     if (!lock.shared_folder || is_at(lock.shared_folder, path)) continue;
     auto fd = open_lock_file(path, false);
     const bool had = fd && try_lock(*fd, impl_->exclusive) == LockResult::had && is_at(*fd, path);

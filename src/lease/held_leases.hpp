@@ -22,7 +22,9 @@ struct HeldLeases::Impl {
   std::vector<std::string> warnings;
   pid_t owner = ::getpid();
 
-  std::string record_of(const Uuid& uuid) const { return record_prefix(options, uuid) + options.self.run_id; }
+  std::string record_of(const DeviceLock& lock) const {
+    return record_prefix(lock.options, lock.device.uuid) + options.self.run_id;
+  }
   void write_records() const;
   /// Opens these locks, and takes back what was written about them.
   void give_back(std::vector<DeviceLock> given);

@@ -134,6 +134,19 @@ std::optional<Process> find_process(const fs::path& proc_root, Pid pid) {
   return Process{pid, *uid, command.empty() ? printable(field_of(*status, "Name")) : command};
 }
 
+std::vector<Pid> ancestors_of(const fs::path& proc_root, Pid pid) {
+  constexpr std::size_t kMost = 256;
+  std::vector<Pid> ancestors;
+  while (ancestors.size() < kMost) {
+    const auto status = read_file(proc_root / std::to_string(pid.value) / "status");
+    const auto parent = status ? number_in<std::int32_t>(field_of(*status, "PPid"), 10) : std::nullopt;
+    if (!parent || *parent <= 1) break;
+    pid = Pid{*parent};
+    ancestors.push_back(pid);
+  }
+  return ancestors;
+}
+
 bool is_of_user(const fs::path& proc_root, Pid pid, std::uint32_t uid) {
   struct stat info{};
   if (::stat((proc_root / std::to_string(pid.value)).c_str(), &info) == 0 && info.st_uid == uid) return true;

@@ -40,6 +40,9 @@ struct Process {
 /// Nothing for one that has ended or is hidden from the caller.
 std::optional<Process> find_process(const std::filesystem::path& proc_root, Pid pid);
 
+/// Its parent, that one's parent and so on, but for init.
+std::vector<Pid> ancestors_of(const std::filesystem::path& proc_root, Pid pid);
+
 /// Whether the process is that user's, as far as the caller may know.
 bool is_of_user(const std::filesystem::path& proc_root, Pid pid, std::uint32_t uid);
 

@@ -10,6 +10,7 @@
 
 #include "lease/gate.hpp"
 #include "lease/held_leases.hpp"
+#include "lease/inherited.hpp"
 #include "lease/kernel_locks.hpp"
 #include "lease/lock_file.hpp"
 #include "lease/situation.hpp"
@@ -33,6 +34,15 @@ Result<void> refuse_twins(const std::vector<Device>& devices) {
 
 }  // namespace
 
+std::vector<facts::Lease> Situation::in_the_way() const {
+  std::vector<facts::Lease> others = leases;
+  std::erase_if(others, [&](const facts::Lease& lease) { return std::ranges::find(own, lease.uuid) != own.end(); });
+  others.insert(others.end(), within.begin(), within.end());
+  return others;
+}
+
+std::vector<Pid> own_ancestors() { return ancestors_of("/proc", Pid{::getpid()}); }
+
 std::vector<Pid> processes_locking(const std::filesystem::path& file) {
   std::vector<Pid> pids;
   const auto fd = open_existing_lock_file(file);
@@ -53,6 +63,7 @@ facts::LeaseHolder this_process(const Clock& clock) {
 LeaseStore::LeaseStore(StoreOptions options, Clock& clock) : options_(std::move(options)), clock_(&clock) {}
 
 Result<LeaseStore> LeaseStore::open(StoreOptions options, Clock& clock) {
+  note_inherited_locks();
   LeaseStore store(std::move(options), clock);
   if (auto prepared = prepare_directory(store.options_.directory); !prepared) {
     if (store.options_.directory_required) return std::unexpected(std::move(prepared.error()));

@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "lease/device_locks.hpp"
+#include "lease/inherited.hpp"
 #include "lease/kernel_locks.hpp"
 #include "lease/records.hpp"
 #include "lease/tickets.hpp"
@@ -74,24 +75,50 @@ LockState state_of(const StoreOptions& options, const Device& device, Care care)
   return state;
 }
 
+namespace {
+
+/// What is looked at of one device at one level.
+struct Seen {
+  Level level;
+  LockState state = LockState::free;
+  std::vector<facts::Lease> Situation::* list = &Situation::leases;
+};
+
+/// The device, and what is held within the lease on it that is the caller's own.
+std::vector<Seen> seen_of(const StoreOptions& options, const Device& device, Care care, std::vector<Uuid>& own) {
+  std::vector<Seen> seen{{{options, device, {}}, state_of(options, device, care), &Situation::leases}};
+  if (seen.front().state != LockState::exclusive) return seen;
+  Level level = level_of(options, device);
+  if (level.inherited.empty()) return seen;
+  own.push_back(device.uuid);
+  const LockState state = state_of(level.options, level.device, care);
+  seen.push_back({std::move(level), state, &Situation::within});
+  return seen;
+}
+
+}  // namespace
+
 Situation look(const StoreOptions& options, const std::vector<Device>& known, Care care, Names names) {
   Situation situation;
-  std::vector<std::pair<Device, LockState>> states;
+  std::vector<Seen> taken;
   const auto files = list_directory(options.directory);
   for (const auto& [uuid, file] : devices_of(options, files, known)) {
-    const Device device{uuid, file};
-    const LockState state = state_of(options, device, care);
-    if (state == LockState::free && care == Care::under_gate) remove_records(files, record_prefix(options, uuid));
-    if (state != LockState::free || care == Care::without_gate) states.emplace_back(device, state);
+    for (Seen& seen : seen_of(options, {uuid, file}, care, situation.own)) {
+      if (seen.state == LockState::free && care == Care::under_gate)
+        remove_records(files, record_prefix(seen.level.options, uuid));
+      if (seen.state != LockState::free || care == Care::without_gate) taken.push_back(std::move(seen));
+    }
   }
   // Read once, after all locks that were only tried are open again.
   std::optional<LockTable> locks;
-  if (!states.empty() && (names == Names::told || care == Care::without_gate)) locks.emplace(options.proc_root);
-  for (const auto& [device, state] : states) {
+  if (!taken.empty() && (names == Names::told || care == Care::without_gate)) locks.emplace(options.proc_root);
+  for (const Seen& seen : taken) {
+    const auto& [at, device, inherited] = seen.level;
     // Without the gate a shared lock is not felt, only seen.
-    if (state == LockState::free && !is_seen_locked(options, *locks, device)) continue;
-    situation.leases.push_back({device.uuid, state != LockState::exclusive, {}});
-    if (names == Names::told) situation.leases.back().holders = holders_of(options, *locks, device);
+    if (seen.state == LockState::free && !is_seen_locked(at, *locks, device)) continue;
+    auto& list = situation.*seen.list;
+    list.push_back({device.uuid, seen.state != LockState::exclusive, {}});
+    if (names == Names::told) list.back().holders = holders_of(at, *locks, device);
   }
   situation.waiting = live_tickets(options, names, care == Care::under_gate);
   return situation;

@@ -115,4 +115,10 @@ Environment Machine::simulated_environment(const Environment& of_program) const 
   return result;
 }
 
+Result<void> Machine::bequeath_fleet() const {
+  if (!simulated()) return {};
+  GPUWARDEN_TRY([[maybe_unused]] const nlohmann::json done, simulator_->call({{"op", "bequeath"}}));
+  return {};
+}
+
 }  // namespace gpuwarden::machine

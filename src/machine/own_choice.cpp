@@ -52,8 +52,10 @@ Result<Others> others_on(const Machine& machine, const facts::Snapshot& snapshot
   lease::Situation situation = store.inspect(machine.lease_devices(snapshot));
   lease::Line line;
   others.spoken_for = line.look(situation, "", free_devices(snapshot, situation.leases), clock.now()).spoken_for;
-  std::erase_if(situation.leases, [&](const facts::Lease& lease) { return holds(lease, chooser); });
-  others.leases = std::move(situation.leases);
+  std::erase_if(others.spoken_for,
+                [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
+  others.leases = situation.in_the_way();
+  std::erase_if(others.leases, [&](const facts::Lease& lease) { return holds(lease, chooser); });
   return others;
 }
 

@@ -2,6 +2,7 @@
 #include "gpuwarden/machine/reservation.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,6 +11,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/lease/line.hpp"
+#include "gpuwarden/machine/own_choice.hpp"
 
 namespace gpuwarden::machine {
 namespace {
@@ -107,11 +109,19 @@ class Acquisition {
   Result<bool> decide(const lease::Situation& situation) {
     const auto view = line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
     someone_goes_first_ = view.someone_can_go;
+    const std::vector<facts::Lease> leases = situation.in_the_way();
+    note_own_line(leases);
     std::vector<facts::Disabling> disabled;
     if (source_.disabled && !request_.gpus.force_cpu) {
       GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
     }
-    const placement::Inputs inputs{result_.snapshot_, situation.leases, view.spoken_for, request_.visibility, disabled};
+    // Nobody else can take what our own lease holds, and those who hold it are no strangers on it.
+    std::vector<Uuid> spoken_for = view.spoken_for;
+    std::erase_if(spoken_for,
+                  [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
+    const facts::Snapshot seen =
+        situation.own.empty() ? result_.snapshot_ : without_processes(result_.snapshot_, own_line_);
+    const placement::Inputs inputs{seen, leases, spoken_for, request_.visibility, disabled};
     placement::Request wanted = request_.gpus;
     const std::uint32_t most = wanted.count.value_or(1);
     const std::uint32_t least = std::clamp(request_.least.value_or(most), std::min(1U, most), most);
@@ -120,6 +130,30 @@ class Acquisition {
       GPUWARDEN_TRY(result_.decision_, placement::select(wanted, inputs));
       if (result_.decision_.satisfied || count <= least) return result_.decision_.satisfied;
     }
+  }
+
+  /// Whether a lease in the way is that of a process from which this one was started.
+  void note_own_line(const std::vector<facts::Lease>& leases) {
+    own_line_ = lease::own_ancestors();
+    own_line_.emplace_back(::getpid());
+    blocked_by_own_.reset();
+    for (const facts::Lease& lease : leases) {
+      const bool is_own = !lease.holders.empty() && std::ranges::all_of(lease.holders, [&](const auto& holder) {
+        // What this very process holds alone it has taken itself: another of its threads may give it back.
+        return std::ranges::find(own_line_, holder.pid) != own_line_.end() &&
+               (lease.shared || holder.pid != own_line_.back());
+      });
+      if (is_own) blocked_by_own_ = lease;
+    }
+  }
+
+  /// For somebody who would wait for the end of what he runs in himself.
+  std::string advice_on_own_lease() const {
+    if (blocked_by_own_->shared) return "this command runs within that lease, which is shared: --share uses it too";
+    return fmt::format(
+        "this command was started by the process that holds it (pid {}), but did not inherit its lock: let it keep its "
+        "descriptors (Python's subprocess: close_fds=False)",
+        blocked_by_own_->holders.front().pid.value);
   }
 
   Result<lease::Choice> choose(const lease::Situation& situation) {
@@ -154,6 +188,8 @@ class Acquisition {
 
   Error unsatisfied() const {
     const Decision& decision = result_.decision_;
+    if (blocked_by_own_ && decision.may_come_true)
+      return {ErrorCode::unsatisfied, decision.missing, advice_on_own_lease()};
     return {ErrorCode::unsatisfied, decision.missing,
             source_.advise ? source_.advise(decision, result_.snapshot_) : ""};
   }
@@ -170,11 +206,12 @@ class Acquisition {
   bool is_my_turn() const {
     if (!ticket_) return true;
     const auto situation = source_.leases->inspect(devices_, lease::Names::left_out, stop_);
+    const auto leases = situation.in_the_way();
     const auto& candidates = result_.decision_.candidates;
     const auto own = std::ranges::find(situation.waiting, ticket_.id(), &facts::LeaseTicket::id);
     const auto ahead = own - situation.waiting.begin();
     const auto free = std::ranges::count_if(candidates, [&](const Uuid& uuid) {
-      return std::ranges::none_of(situation.leases, [&](const facts::Lease& lease) {
+      return std::ranges::none_of(leases, [&](const facts::Lease& lease) {
         return lease.uuid == uuid && !(lease.shared && request_.gpus.shared);
       });
     });
@@ -207,6 +244,8 @@ class Acquisition {
   lease::Line line_;
   lease::Ticket ticket_;
   bool someone_goes_first_ = false;
+  std::vector<Pid> own_line_;  ///< this process and those that it was started by
+  std::optional<facts::Lease> blocked_by_own_;
   Reservation result_;
 };
 

@@ -72,6 +72,16 @@ ReadingGap unknown_holders(const Silence& silence, std::chrono::milliseconds tim
             "a process in uninterruptible sleep may hold /proc up: ps -eo pid,stat,wchan:30,args | grep ' D'"}}};
 }
 
+/// Whether the kernel lists a PCI bus, and nothing of NVIDIA's on it. Windows keeps the GPUs of WSL to itself, and
+/// those of a Tegra are on no bus.
+bool has_no_device(const ReaderOptions& options) {
+  std::error_code ignored;
+  const std::filesystem::path root = options.sys_root;
+  return std::filesystem::is_directory(root / "bus/pci/devices", ignored) &&
+         !std::filesystem::exists("/dev/dxg", ignored) && !std::filesystem::exists("/dev/nvhost-gpu", ignored) &&
+         find_pci(root).empty();
+}
+
 }  // namespace
 
 DriverProblem explain_init(nvml::Return code, const nvml::Functions& nvml, const ReaderOptions& options) {
@@ -80,6 +90,10 @@ DriverProblem explain_init(nvml::Return code, const nvml::Functions& nvml, const
     case nvml::kLibRmVersionMismatch:
       return mismatch(nvml, module);
     case nvml::kDriverNotLoaded:
+      if (!module && has_no_device(options))
+        return {Kind::not_loaded,
+                {ErrorCode::unavailable, "the NVIDIA driver is not loaded, and no NVIDIA device is on the PCI bus",
+                 "gpuwarden doctor looks further; --simulate h100x8 tries gpuwarden on a machine without GPUs"}};
       return {
           Kind::not_loaded,
           {ErrorCode::unavailable, "the NVIDIA driver is not loaded",

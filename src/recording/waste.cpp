@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/recording/summary.hpp"
+#include "gpuwarden/recording/watch.hpp"
 #include "gpuwarden/recording/words.hpp"
 
 namespace gpuwarden::recording {
@@ -192,9 +193,15 @@ std::vector<Waste> lost_gpu(const Summary& summary) {
   std::vector<Waste> found;
   for (const GpuSummary& gpu : summary.gpus) {
     if (!gpu.lost) continue;
-    found.push_back(finding(fmt::format("GPU {} was lost at {}: {}", gpu.index.value,
-                                        moment_text(gpu.lost->time, summary.window), printable(gpu.lost->text)),
-                            {gpu.index}));
+    const bool lost = gpu.lost->kind == kLostKind;
+    const std::string moment = moment_text(gpu.lost->time, summary.window);
+    const char* what = lost ? "was lost" : "could not be used";
+    // A job gets no GPU that is out of use already.
+    const bool was_so = summary.run_id.empty() && (gpu.readings == 0 || gpu.lost->time <= summary.window.from);
+    std::string when = ", since before the recording";
+    if (!was_so) when = lost ? " at " + moment : fmt::format(" from {} on", moment);
+    found.push_back(
+        finding(fmt::format("GPU {} {}{}: {}", gpu.index.value, what, when, printable(gpu.lost->text)), {gpu.index}));
   }
   return found;
 }

@@ -131,10 +131,10 @@ Result<std::string> read_token(const std::filesystem::path& file, const std::fil
     return fail(ErrorCode::invalid_argument, fmt::format("the token file '{}' is not a regular file", name));
   const bool by_systemd = !credentials.empty() && file.parent_path() == credentials;
   if ((status.st_mode & (by_systemd ? 037U : 077U)) != 0)
-    return fail(ErrorCode::permission_denied, fmt::format("the token file '{}' can be read by others", name),
+    return fail(ErrorCode::invalid_argument, fmt::format("the token file '{}' can be read by others", name),
                 fmt::format("chmod 600 {}", name));
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
-    return fail(ErrorCode::permission_denied, fmt::format("the token file '{}' belongs to another user", name));
+    return fail(ErrorCode::invalid_argument, fmt::format("the token file '{}' belongs to another user", name));
   GPUWARDEN_TRY(const std::string text, read_descriptor(fd.get(), name, kLongestToken + 1));
   std::string token(trim(std::string_view(text).substr(0, text.find('\n'))));
   const bool plain = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; });

@@ -36,7 +36,7 @@ SocketAddress socket_address(const Address& address) {
 
 std::unexpected<Error> bind_failure(const Address& address, int why) {
   if (why == EADDRINUSE)
-    return fail(ErrorCode::unavailable, fmt::format("port {} on {} is in use", address.port, address.host),
+    return fail(ErrorCode::failed, fmt::format("port {} on {} is in use", address.port, address.host),
                 fmt::format("`ss -ltnp 'sport = :{}'` names who has it; choose another with --listen {}:PORT",
                             address.port, address.host));
   if (why == EADDRNOTAVAIL)

@@ -90,7 +90,8 @@ class Daemon {
     service_ = &service;
     reload_ = &reload;
     GPUWARDEN_CHECK(service.start());
-    if (options_.listening) options_.listening(server->url(), machine.simulated());
+    const bool in_the_clear = !server->address().loopback && options_.server.certificate.empty();
+    if (options_.listening) options_.listening(server->url(), machine.simulated(), in_the_clear);
     service.run(*server, stop.token());
     return {};
   }

@@ -338,7 +338,10 @@ void HealthBook::look_at(Track& track, const GpuRecord& record, const Reading& r
   if (!now.sample.ecc_uncorrected_volatile) now.sample.ecc_uncorrected_volatile = before.ecc_uncorrected_volatile;
   track.last = std::move(now);
   track.listed = true;
-  track.busy = record.state == GpuState::busy || facts::find_lease(reading.leases, record) != nullptr;
+  // As who chooses GPUs judges it: memory or work of somebody who is not seen counts.
+  const facts::Use use = facts::use_of(record);
+  track.busy =
+      use == facts::Use::busy || use == facts::Use::in_use || facts::find_lease(reading.leases, record) != nullptr;
   track.seen = all_ailments(record, events, track.lasting);
   leave_out_accepted(track, record, acceptance);
   if (record.state == GpuState::suspended && track.seen.empty()) {

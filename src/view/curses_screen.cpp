@@ -163,6 +163,24 @@ Key character_key(wint_t code) {
   return {static_cast<KeyCode>(code)};
 }
 
+/// Keys as terminals send them that did not change to the mode for applications; and what some tell of their focus,
+/// which means nothing here but begins like a key.
+void know_other_sequences() {
+  struct Sequence {
+    const char* text;
+    int code;
+  };
+  constexpr auto kSequences = std::to_array<Sequence>({{"\033[A", KEY_UP},
+                                                       {"\033[B", KEY_DOWN},
+                                                       {"\033[C", KEY_RIGHT},
+                                                       {"\033[D", KEY_LEFT},
+                                                       {"\033[H", KEY_HOME},
+                                                       {"\033[F", KEY_END},
+                                                       {"\033[I", KEY_REFRESH},
+                                                       {"\033[O", KEY_REFRESH}});
+  for (const Sequence& one : kSequences) ::define_key(one.text, one.code);
+}
+
 class CursesScreen final : public Screen {
  public:
   CursesScreen(SCREEN* terminal, UniqueFd wake, bool colours) : terminal_(terminal), wake_(std::move(wake)) {
@@ -170,6 +188,7 @@ class CursesScreen final : public Screen {
     ::noecho();
     ::nonl();
     ::keypad(stdscr, TRUE);
+    know_other_sequences();
     ::nodelay(stdscr, TRUE);
     ::set_escdelay(25);
     ::curs_set(0);

@@ -49,6 +49,9 @@ TEST_F(Compat, ADriverThatDoesNotKnowTheGpuComesFirst) {
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.standard_output, HasSubstr("driver 550.54.15 does not know it: 570.86.16 or newer"));
   EXPECT_THAT(done.standard_output, HasSubstr("  driver       580 (long-term support"));
+  const auto branch = run({"compat", "torch", "--gpu", "RTX 5090", "--driver", "570"});
+  EXPECT_THAT(branch.standard_error, HasSubstr("of this branch 570.86.16 and newer know the GPU"));
+  EXPECT_EQ(branch.standard_output.find("none runs"), std::string::npos) << branch.standard_output;
   const auto volta = answer({"--driver", "590.44.01", "--gpu", "V100"});
   EXPECT_THAT(volta["obstacles"][0].get<std::string>(), HasSubstr("580 is the last"));
 }

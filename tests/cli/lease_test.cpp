@@ -93,6 +93,48 @@ TEST_F(LeaseCli, TheListNamesThoseWhoWaitForSimulatedGpusWhicheverMachineIsAsked
   EXPECT_EQ(code_of(holder), 0);
 }
 
+TEST_F(LeaseCli, ASimulatedFleetLivesAsLongAsTheLeaseThatMadeIt) {
+  const auto told = run({"lease", "--", "sh", "-c", GPUWARDEN_PROGRAM " list && " GPUWARDEN_PROGRAM " lease --list"});
+  EXPECT_EQ(told.exit_code, 0) << told.standard_error;
+  EXPECT_THAT(told.standard_output, AllOf(HasSubstr("lease: "), HasSubstr("T4")));
+  EXPECT_TRUE(json({"sim", "list"})["running"].empty()) << "it outlives the lease";
+}
+
+TEST_F(LeaseCli, WhatIsStartedWithinALeaseUsesWhatItHolds) {
+  const auto within = [&](const std::string& script) { return run({"lease", "--", "sh", "-c", script}); };
+  const std::string gw = GPUWARDEN_PROGRAM;
+  const auto ran = within(gw + " run -q -- echo hello && " + gw + " select");
+  EXPECT_EQ(ran.exit_code, 0) << ran.standard_error;
+  EXPECT_THAT(ran.standard_output, AllOf(HasSubstr("hello\n"), HasSubstr("GPU-")));
+  EXPECT_EQ(within(gw + " lease -- " + gw + " run -q -- true").exit_code, 0) << "a lease within a lease";
+  const auto nested = run({"run", "-q", "--", GPUWARDEN_PROGRAM, "run", "-q", "--", GPUWARDEN_PROGRAM, "select"});
+  EXPECT_EQ(nested.exit_code, 0) << nested.standard_error;
+  // It goes on holding what it has inherited: nobody outside gets it.
+  EXPECT_EQ(run({"run", "-q", "--", "true"}).exit_code, 0) << "something is still held";
+}
+
+TEST_F(LeaseCli, CommandsWithinOneLeaseKeepOutOfEachOthersWay) {
+  const std::string gw = GPUWARDEN_PROGRAM;
+  const auto told = run({"lease", "--", "sh", "-c",
+                         gw + " run -q -- sh -c 'touch " + (dir_ / "up").string() + "; sleep 100' & while [ ! -e " +
+                             (dir_ / "up").string() + " ]; do sleep 0.02; done; " + gw +
+                             " run -q -- true; echo $?; kill $!; wait $!; " + gw + " run -q -- true; echo $?"});
+  EXPECT_EQ(told.standard_output, "1\n0\n") << told.standard_error;
+  EXPECT_THAT(told.standard_error, AllOf(HasSubstr("leased by "), HasSubstr("--wait waits in line")));
+}
+
+TEST_F(LeaseCli, NobodyIsToldToWaitForHisOwnLease) {
+  const std::string gw = GPUWARDEN_PROGRAM;
+  // Descriptors above 2 are closed on the way, as Python's subprocess does it.
+  const auto closed = run({"lease", "--", "sh", "-c",
+                           "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd>&-\"; done; " + gw + " run -q -- true; true"});
+  EXPECT_EQ(closed.standard_error.find("--wait"), std::string::npos) << closed.standard_error;
+  const auto shared = run({"lease", "--share", "--", "sh", "-c", gw + " run -q -- true; exit $?"});
+  EXPECT_EQ(shared.exit_code, 1);
+  EXPECT_THAT(shared.standard_error, HasSubstr("--share uses it too"));
+  EXPECT_EQ(run({"lease", "--share", "--", "sh", "-c", gw + " run -q --share -- true; exit $?"}).exit_code, 0);
+}
+
 TEST_F(LeaseCli, WhatWouldBeIgnoredIsRefused) {
   expect_error({"lease", "--hold", "--", "true"}, 2, "lease --hold starts no command: 'true' is unexpected");
   expect_error({"lease", "--list", "--", "true"}, 2, "lease --list starts no command");

@@ -122,6 +122,48 @@ TEST_F(RunCommand, APostMortemIsShownWithItsCause) {
   EXPECT_THAT(report.standard_output, HasSubstr("[oom_capacity]"));
 }
 
+TEST_F(RunCommand, TheSignalThatEndedARankIsNamed) {
+  const std::string why = (dir_ / "why.json").string();
+  const auto killed = launch(
+      {"--nproc-per-node", "2", "--post-mortem", why, "--", "sh", "-c", "[ $RANK = 1 ] && kill -KILL $$; sleep 100"});
+  EXPECT_EQ(killed.exit_code, 137);
+  const char* words = "rank 1 was ended by signal 9, SIGKILL, as the kernel does where the machine is out of memory";
+  EXPECT_THAT(killed.standard_error, HasSubstr(words));
+  EXPECT_THAT(run({"report", why}).standard_output, HasSubstr(words));
+  const auto fault = launch({"--", "sh", "-c", "kill -SEGV $$"});
+  EXPECT_EQ(fault.exit_code, 139);
+  EXPECT_THAT(fault.standard_error, HasSubstr("it was ended by signal 11, SIGSEGV\n"));
+}
+
+TEST_F(RunCommand, RanksThatIgnoreCtrlCAreSpokenOf) {
+  // Whoever starts the tests may ignore SIGINT, which is inherited.
+  const std::string script =
+      "import signal, subprocess, sys\n"
+      "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+      "p = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)\n"
+      "p.stdout.readline()\n"
+      "p.send_signal(signal.SIGINT)\n"
+      "print(p.communicate()[0])\n"
+      "sys.exit(p.returncode)\n";
+  const auto done = run_patiently(
+      {.argv = {"python3", "-c", script, GPUWARDEN_PROGRAM, "run", "--simulate", "h100x8", "-q", "--grace", "2s", "--",
+                "sh", "-c", "trap '' INT TERM; echo up; while :; do sleep 0.1; done"},
+       .environment = environment_});
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->exit_code, 130) << done->standard_output;
+  EXPECT_THAT(done->standard_output,
+              HasSubstr("asked to end, and are killed after 2.0 s; Ctrl-C again kills them now"));
+  EXPECT_THAT(done->standard_output, HasSubstr("the ranks were killed: they did not end within 2.0 s"));
+}
+
+TEST_F(RunCommand, OneReportThatCannotBeWrittenKeepsNoOtherBack) {
+  const auto done = launch(
+      {"-q", "--report", "/dev/full", "--post-mortem", (dir_ / "why.json").string(), "--", "sh", "-c", "exit 5"});
+  EXPECT_EQ(done.exit_code, 5);
+  EXPECT_THAT(done.standard_error, HasSubstr("/dev/full"));
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "why.json"));
+}
+
 TEST_F(RunCommand, ASignalInThePauseIsTheJobsEnd) {
   const std::string script =
       std::string(GPUWARDEN_PROGRAM) +

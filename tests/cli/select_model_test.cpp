@@ -320,8 +320,27 @@ TEST_F(SelectModel, EveryKeyOfItsJsonAndOfPlansIsDocumented) {
 }
 
 TEST_F(SelectModel, WaitingEndsWhenAsManyAreFreeAsTheModelTakes) {
-  const auto held = run({"run", "-q", "--simulate", "h100x8", "-n", "7", "--", GPUWARDEN_PROGRAM, "run", "--simulate",
-                         "h100x8", "--model", "llama-3.1-70b", "--task", "inference", "--wait=200ms", "--", "true"});
+  const auto held = run({"run",
+                         "-q",
+                         "--simulate",
+                         "h100x8",
+                         "-n",
+                         "7",
+                         "--",
+                         "python3",
+                         "-c",
+                         "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))",  // inherits no locks
+                         GPUWARDEN_PROGRAM,
+                         "run",
+                         "--simulate",
+                         "h100x8",
+                         "--model",
+                         "llama-3.1-70b",
+                         "--task",
+                         "inference",
+                         "--wait=200ms",
+                         "--",
+                         "true"});
   EXPECT_EQ(held.exit_code, 1);
   EXPECT_THAT(held.standard_error, HasSubstr("timed out after"));
   EXPECT_THAT(held.standard_error, HasSubstr("leased by"));

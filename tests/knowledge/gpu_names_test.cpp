@@ -114,6 +114,8 @@ TEST(GpuNames, OtherMakersGpusAreRefusedByTheirMakersName) {
 
 TEST(GpuNames, TheNearestIsOfferedAsPeopleWriteIt) {
   EXPECT_EQ(nearest_gpu_name(known(), "RTX 4O90"), "RTX 4090");
+  EXPECT_EQ(nearest_gpu_name(known(), "RTX 5080 Ti"), "RTX 5080") << "another variant is nearer than another product";
+  EXPECT_THAT(nearest_gpu_name(known(), "h1000"), ::testing::StartsWith("H100"));
   EXPECT_THAT(nearest_gpu_name(known(), std::string(10'000, 'x')), IsEmpty());
 }
 

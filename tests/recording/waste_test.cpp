@@ -93,6 +93,14 @@ std::vector<Case> cases() {
          snapshot.gpus[1].cause = "it fell off the bus";
        },
        "GPU 1 was lost at 12:05:00 UTC: it fell off the bus"},
+      {"gpu_lost", 2,
+       [](facts::Snapshot& snapshot, int) {
+         work(snapshot);
+         snapshot.gpus[1].sample = {};
+         snapshot.gpus[1].state = facts::GpuState::needs_reset;
+         snapshot.gpus[1].cause = "it needs a reset";
+       },
+       "GPU 1 could not be used, since before the recording: it needs a reset"},
   };
 }
 

@@ -62,7 +62,7 @@ TEST_F(RunDaemon, AnswersReadsItsRulesAnewAndEndsInOrder) {
     };
     DaemonOptions options = daemon();
     options.service.log = tell;
-    options.listening = [&](const std::string& url, bool simulated) {
+    options.listening = [&](const std::string& url, bool simulated, bool) {
       tell((simulated ? "simulated " : "real ") + url);
     };
     ::_exit(run_daemon(std::move(options)) ? 0 : 1);

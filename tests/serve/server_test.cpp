@@ -153,7 +153,7 @@ TEST_F(OverSockets, APortInUseIsNamed) {
   ServerOptions options;
   options.address = server_->address();
   EXPECT_THAT(Server::listen(std::move(options)),
-              testing::FailsWith(ErrorCode::unavailable, fmt::format("port {} on 127.0.0.1 is in use", port())));
+              testing::FailsWith(ErrorCode::failed, fmt::format("port {} on 127.0.0.1 is in use", port())));
 }
 
 TEST_F(OverSockets, StopEndsStreamsAndAnswersNoMore) {

@@ -194,6 +194,13 @@ TEST_F(HealthBookTest, WhoIsFitIsToldOnlyWhenThatChanges) {
   EXPECT_TRUE(judge().empty());
 }
 
+TEST_F(HealthBookTest, MemoryOfSomebodyWhoIsNotSeenMakesAGpuBusy) {
+  first().sample.memory_total = 80_GiB;
+  first().sample.memory_used = 30_GiB;
+  judge();
+  EXPECT_EQ(health().state, HealthState::busy) << "who chooses GPUs refuses it";
+}
+
 TEST_F(HealthBookTest, ALeaseMakesAGpuBusy) {
   leases_ = {{first().gpu.uuid, false, {}}};
   judge();

@@ -56,7 +56,11 @@ Result<Place> read_place(Context& context, const compat::Inquiry& inquiry, const
     place.captured = machine.captured().has_value();
     if (place.captured && !machine.simulated()) place.origin = machine.capture_name();
   }
-  return compat::with_named(inquiry, std::move(place), knowledge);
+  GPUWARDEN_TRY(place, compat::with_named(inquiry, std::move(place), knowledge));
+  if (const auto least = inquiry.driver ? compat::take_branch_for_serving(place) : std::nullopt)
+    warn(fmt::format("--driver {0}: of this branch {1} and newer know the GPU; judged as {1}: which {0} is it?",
+                     least->major, to_string(*least)));
+  return place;
 }
 
 void print_text(const Asked& asked, const Answer& answer, const Style& style, bool sources) {

@@ -42,6 +42,8 @@ Result<int> env_generate(Context& context) {
   GPUWARDEN_TRY(const auto shell, shell_of(context));
   GPUWARDEN_TRY(const auto snapshot, look_around(context, true));
   GPUWARDEN_TRY(const auto suggestions, toolkits::suggest(software, snapshot));
+  if (suggestions.empty() && !context.args.has("json"))
+    say("gpuwarden: nothing here asks for variables of {}\n", printable(software));
   print_answer(context, toolkits::to_json(suggestions, snapshot), toolkits::script_of(shell, suggestions));
   return kFine;
 }

@@ -99,6 +99,7 @@ Result<int> run_lease(Context& context) {
   if (context.args.has("hold")) return hold(acquired);
   say("gpuwarden: {}leased {} for {}; leave it to give them back\n", machine.simulated() ? "[simulated] " : "",
       placement::cuda_visible_devices(acquired.decision()), argv[0]);
+  GPUWARDEN_CHECK(machine.bequeath_fleet());
   // The shell becomes this process: the locks go along, and it is the user's own from here on.
   return refuse_program(launch::become_program(argv, machine::environment_of(acquired, machine, context.environment)));
 }

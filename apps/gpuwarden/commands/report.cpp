@@ -72,6 +72,8 @@ Result<void> write_text(const std::string& file, const std::string& text) {
 /// Of a run that failed: why.
 Result<void> show_failures(const std::vector<std::string>& files, const Style& style) {
   for (const std::string& file : files) {
+    if (const std::string signal = healing::read_signal_text(file); !signal.empty())
+      fmt::print("\n{}{}\n", files.size() > 1 ? printable(file) + ": " : "", signal);
     GPUWARDEN_TRY(const auto why, healing::read_post_mortem(file));
     if (why)
       fmt::print("\n{}{}", files.size() > 1 ? printable(file) + ":\n" : "",

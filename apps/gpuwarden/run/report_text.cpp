@@ -90,6 +90,8 @@ std::string run_report_text(const launch::RunReport& report) {
       report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time), report.end.exit_code);
   if (report.end.first_failure && report.end.ranks.size() > 1)
     text += fmt::format("  rank {} failed first\n", *report.end.first_failure);
+  if (const std::string signal = launch::signal_text(report.end); !signal.empty())
+    text += fmt::format("  {}\n", signal);
   for (const auto& gpu : report.gpus) text += gpu_line(gpu);
   text += gpu_errors_text(launch::summary_of(report));  // one that failed was warned of
   for (const launch::Straggler& one : report.stragglers) text += "  " + one.sentence() + "\n";
@@ -128,13 +130,14 @@ std::string no_restart_text(const healing::Attempt& attempt) {
 }
 
 int write_reports(const std::vector<ReportFile>& files, int code) {
+  bool all_written = true;
   for (const ReportFile& one : files) {
     const auto written = write_output(one.file, one.text);
     if (written) continue;
     complain(written.error());
-    return code == kFine ? kNo : code;
+    all_written = false;
   }
-  return code;
+  return all_written || code != kFine ? code : kNo;
 }
 
 }  // namespace gpuwarden::cli

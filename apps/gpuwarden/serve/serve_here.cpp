@@ -54,7 +54,11 @@ Result<std::string> printed_file(const Context& context, const std::string& name
               "prometheus-rules, grafana-dashboard or scrape-config");
 }
 
-void tell_address(const std::string& url, bool simulated) {
+void tell_address(const std::string& url, bool simulated, bool in_the_clear) {
+  if (in_the_clear)
+    warn(
+        "the token and all answers cross the network in the clear: give --tls-cert and --tls-key, or put a proxy that "
+        "speaks TLS before it");
   fmt::print("listening on {}{}\n", url, simulated ? " (simulated)" : "");
   std::fflush(stdout);
 }

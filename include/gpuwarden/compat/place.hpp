@@ -56,4 +56,8 @@ Place place_of(const facts::Snapshot& snapshot, const knowledge::Knowledge& know
 /// GPUs by name, as --gpu has them: "A100,RTX 5090", "sm_90". Fails with invalid_argument where one is not known.
 Result<std::vector<PlaceGpu>> gpus_named(const std::vector<std::string>& lists, const knowledge::Knowledge& knowledge);
 
+/// Takes a driver that is told by its branch alone ("570"), of which the first releases do not know a GPU of the place,
+/// for the first release that knows them all, and gives that; nothing where there is nothing to take.
+std::optional<knowledge::Version> take_branch_for_serving(Place& place);
+
 }  // namespace gpuwarden::compat

@@ -121,4 +121,7 @@ nlohmann::json to_json(const Healed& healed, std::span<const std::string> known 
 /// corrupt.
 Result<std::optional<diagnosis::Diagnosis>> read_post_mortem(const std::filesystem::path& file);
 
+/// As launch::signal_text(), of the JSON of a run; empty for another kind of file.
+std::string read_signal_text(const std::filesystem::path& file);
+
 }  // namespace gpuwarden::healing

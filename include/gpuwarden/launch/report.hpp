@@ -158,6 +158,9 @@ class Sampler {
   std::unique_ptr<Impl> impl_;
 };
 
+/// "rank 1 was ended by signal 9, SIGKILL, ..." where the first rank that failed ended so; empty elsewhere.
+std::string signal_text(const JobEnd& end);
+
 /// A sentence about each GPU that something happened to while the job ran; a job may have ended well all the same.
 std::vector<std::string> gpu_warnings(const RunReport& report);
 

@@ -78,8 +78,15 @@ class Ticket {
 struct Situation {
   std::vector<facts::Lease> leases;
   std::vector<facts::LeaseTicket> waiting;
+  /// Leased devices that the caller holds itself, since it was started within their lease (it inherited the locks).
+  std::vector<Uuid> own;
+  /// What other commands that were started within the same lease hold of these.
+  std::vector<facts::Lease> within;
   /// Why this was seen without shutting others out meanwhile, so that it may already be out of date: usually nothing.
   std::optional<Error> problem;
+
+  /// The leases that keep the caller from a device: all but those of `own`, and those `within`.
+  std::vector<facts::Lease> in_the_way() const;
 };
 
 /// Whether who holds and who waits is looked up, which costs a walk through /proc for each; without it holders are
@@ -153,6 +160,9 @@ class LeaseStore {
 /// The processes that the caller can see holding a lock (flock) of this file, as the kernel tells: those that took it,
 /// and where these have ended, those that inherited it.
 std::vector<Pid> processes_locking(const std::filesystem::path& file);
+
+/// The processes that this one was started by, its parent first, as far as they are seen.
+std::vector<Pid> own_ancestors();
 
 /// Whether this process seems to run in a container whose lease directory is not the host's; a sentence for people.
 std::optional<std::string> container_warning(const std::filesystem::path& lease_directory);

@@ -114,6 +114,10 @@ class Machine {
   /// The variables of a program that is to see this machine: `of_program` with these set.
   Environment environment_for(Environment of_program) const;
 
+  /// A simulated fleet lives on as long as the program that this process becomes, and whatever that starts; nothing for
+  /// real GPUs.
+  Result<void> bequeath_fleet() const;
+
   bool simulated() const { return simulator_ != nullptr; }
   /// The facts of the capture that stands for the machine; empty where there is none.
   const std::optional<facts::Snapshot>& captured() const { return captured_; }

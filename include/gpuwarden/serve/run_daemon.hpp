@@ -29,8 +29,8 @@ struct DaemonOptions {
   std::optional<cluster::PeersOptions> peers;  ///< other machines to show with this one
   /// Opens the machine for a user with these variables; asked anew when the process has become another user.
   std::function<Result<machine::Machine>(const Environment&)> open;
-  /// Told when the first question can be answered; may be empty.
-  std::function<void(const std::string& url, bool simulated)> listening;
+  /// Told when the first question can be answered; may be empty. `in_the_clear`: other machines reach it without TLS.
+  std::function<void(const std::string& url, bool simulated, bool in_the_clear)> listening;
 };
 
 /// Answers until SIGINT or SIGTERM; SIGHUP reads the rules anew. For a program that does nothing else and has started

@@ -31,7 +31,7 @@ struct ServerOptions {
 /// A bound socket, and what answers behind it.
 class Server {
  public:
-  /// Binds, and reads certificate and key. Fails with unavailable where the port is in use, permission_denied,
+  /// Binds, and reads certificate and key. Fails with failed where the port is in use, permission_denied,
   /// invalid_argument for a certificate that is none.
   static Result<std::unique_ptr<Server>> listen(ServerOptions options);
   Server(const Server&) = delete;
