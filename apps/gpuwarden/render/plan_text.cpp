@@ -236,12 +236,13 @@ std::string layers(const PlanAnswer& answer) {
       first += loads.gpus[i].layers;
     }
   }
-  std::string on_host = "the input's embedding";
-  if (loads.host.layers > 0) on_host += ", " + held_words(loads.host, 0);
+  std::vector<std::string> on_host{"the input's embedding"};
+  if (loads.host.layers > 0) on_host.push_back(held_words(loads.host, 0));
   const LayerSplit split = answer.best().settings.split.value_or(LayerSplit{});
   if (split.host_experts > loads.host.layers)
-    on_host += fmt::format(", experts of layers up to {}", split.host_experts - 1);
-  line("host", on_host, loads.host);
+    on_host.push_back(fmt::format("experts of layers up to {}", split.host_experts - 1));
+  if (on_host.size() > 1) on_host.back().insert(0, "and ");
+  line("host", join(on_host, ", "), loads.host);
   return answer.fits ? text + fmt::format("  {} {}\n", fit("options", kNameWidth), answer.engine_options) : text;
 }
 
