@@ -63,7 +63,7 @@ bool is_server_module(std::string_view word) { return word.starts_with("vllm.") 
 
 bool is_module(std::string_view word) {
   return is_server_module(word) || word == "sglang" || word == "vllm" || word.starts_with("torch.") ||
-         word.starts_with("accelerate.") || word.starts_with("deepspeed.");
+         word.starts_with("accelerate.") || word.starts_with("deepspeed.") || word == "trl" || word.starts_with("trl.");
 }
 
 /// The program's name without its folder; a model's with a publisher stays whole.
@@ -246,7 +246,8 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
                                                bool names_an_engine) {
   const Head head = head_of(words);
   std::vector<std::string> result;
-  bool script_gone = !head.program;
+  // Elsewhere than behind a program a script is an option's value.
+  bool script_gone = !head.program && !(head.words < words.size() && is_script(words[head.words]));
   const bool names_file = std::ranges::any_of(words, names_file_of_repository);
   const auto is_left_out = [&](const std::string& word) {
     return (names_file && names_repository(word)) || (head.engine == "llama.cpp" && is_logical_batch(word));

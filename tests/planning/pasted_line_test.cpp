@@ -90,6 +90,7 @@ TEST(PastedLine, OtherProgramsSwitchesAreSaidInAPlansWords) {
       {"train.py --gradient_checkpointing", "recompute=full"},
       {"train.py --gradient_checkpointing false", ""},
       {"train.py --use_peft", "task=lora"},
+      {"-m trl sft --use_peft", "task=lora"},
       {"train.py --use_peft true --load_in_4bit", "task=qlora"},
       {"train.py --load_in_4bit=true", "task=qlora"},
       {"llamafactory-cli train --stage sft --finetuning_type lora --quantization_bit 4", "task=qlora"},

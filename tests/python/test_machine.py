@@ -178,9 +178,10 @@ def test_a_plan_is_made_of_a_line_that_was_pasted():
     assert pasted == gpuwarden.plan("qwen3-8b", gpus="2xa100", task="serve", sequence=8192, tensor_parallel=2)
     shorter = gpuwarden.plan(command=line, gpus="2xa100", sequence=4096)
     assert shorter == gpuwarden.plan("qwen3-8b", gpus="2xa100", task="serve", sequence=4096, tensor_parallel=2)
-    with pytest.raises(gpuwarden.Error, match="unknown option '--lora'") as caught:
-        gpuwarden.plan(command="train.py --lora --model gpt2", gpus="l4")
-    assert caught.value.hint == "write --task lora"
+    assert gpuwarden.plan(command="train.py --lora --model gpt2", gpus="l4") == gpuwarden.plan("gpt2", task="lora", gpus="l4")
+    with pytest.raises(gpuwarden.Error, match="unknown option '--cpu-offload'") as caught:
+        gpuwarden.plan(command="train.py --cpu-offload --model gpt2", gpus="l4")
+    assert caught.value.hint == "write --offload optimizer, or --offload all"
 
 
 def test_a_plan_counts_the_gpus_of_other_kinds():
