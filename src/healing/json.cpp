@@ -67,7 +67,7 @@ void redact_all(Json& json, std::span<const std::string> known) {
 Json run_in(const std::filesystem::path& file) {
   const auto text = read_file(file);
   if (!text || !text->starts_with('{')) return Json::object();
-  Json json = Json::parse(*text, nullptr, false);
+  const Json json = Json::parse(*text, nullptr, false);
   return json.is_object() ? json : Json::object();
 }
 

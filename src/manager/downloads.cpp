@@ -90,7 +90,7 @@ std::optional<fs::path> blob_of(const fs::path& store, const fs::path& manifest)
     std::string name = digest.get<std::string>();
     std::ranges::replace(name, ':', '-');
     std::error_code ignored;
-    const fs::path blob = store / "blobs" / fs::path(name).filename();
+    fs::path blob = store / "blobs" / fs::path(name).filename();
     if (fs::is_regular_file(blob, ignored)) return blob;
   }
   return std::nullopt;

@@ -166,7 +166,7 @@ Result<ModelShape> load_model(const std::string& what, const std::string& family
     return fail(ErrorCode::invalid_argument,
                 fmt::format("'{}' is not a file, and a model of the catalogue has its own family", printable(what)),
                 "a family is for reading a config.json");
-  auto model = planning::find_model(what);
+  const auto model = planning::find_model(what);
   return !model && downloaded ? load_download(*downloaded, what, family) : model;
 }
 

@@ -28,23 +28,25 @@ constexpr std::uint64_t kUsualAlignment = 32;
 constexpr std::uint64_t kLargestHead = std::uint64_t{256} << 20U;
 
 /// gguf_type: what a value is.
-enum ValueType : std::uint32_t {
-  kUint8,
-  kInt8,
-  kUint16,
-  kInt16,
-  kUint32,
-  kInt32,
-  kFloat32,
-  kBool,
-  kText,
-  kArray,
-  kUint64,
-  kInt64,
-  kFloat64,
-  kValueTypes
+struct ValueType {
+  enum : std::uint32_t {
+    uint8,
+    int8,
+    uint16,
+    int16,
+    uint32,
+    int32,
+    float32,
+    boolean,
+    text,
+    array,
+    uint64,
+    int64,
+    float64,
+    count
+  };
 };
-constexpr std::array<std::uint8_t, kValueTypes> kWidths{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+constexpr std::array<std::uint8_t, ValueType::count> kWidths{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 std::unexpected<Error> corrupt(std::string_view name, std::string_view what) {
   return fail(ErrorCode::corrupt, fmt::format("{}: {}", name, what), "download it again");
@@ -59,23 +61,23 @@ double number_of(const std::array<char, 8>& bytes) {
 
 double number_of(std::uint32_t type, const std::array<char, 8>& bytes) {
   switch (type) {
-    case kInt8:
+    case ValueType::int8:
       return number_of<std::int8_t>(bytes);
-    case kUint16:
+    case ValueType::uint16:
       return number_of<std::uint16_t>(bytes);
-    case kInt16:
+    case ValueType::int16:
       return number_of<std::int16_t>(bytes);
-    case kUint32:
+    case ValueType::uint32:
       return number_of<std::uint32_t>(bytes);
-    case kInt32:
+    case ValueType::int32:
       return number_of<std::int32_t>(bytes);
-    case kFloat32:
+    case ValueType::float32:
       return number_of<float>(bytes);
-    case kUint64:
+    case ValueType::uint64:
       return number_of<std::uint64_t>(bytes);
-    case kInt64:
+    case ValueType::int64:
       return number_of<std::int64_t>(bytes);
-    case kFloat64:
+    case ValueType::float64:
       return number_of<double>(bytes);
     default:
       return number_of<std::uint8_t>(bytes);
@@ -158,8 +160,8 @@ class HeadReader {
   Result<void> read_key() {
     GPUWARDEN_TRY(std::string key, text(kLongestName));
     GPUWARDEN_TRY(const auto type, value<std::uint32_t>());
-    if (type == kArray) return read_array(std::move(key));
-    if (type == kText) {
+    if (type == ValueType::array) return read_array(std::move(key));
+    if (type == ValueType::text) {
       GPUWARDEN_TRY(header_.texts[std::move(key)], text(kLongestGgufText));
       return {};
     }
@@ -169,7 +171,7 @@ class HeadReader {
   }
 
   Result<double> read_number(std::uint32_t type) {
-    if (type >= kValueTypes || kWidths[type] == 0)
+    if (type >= ValueType::count || kWidths[type] == 0)
       return corrupt(name_, fmt::format("its head has a value of unknown type {}", type));
     std::array<char, 8> bytes{};
     GPUWARDEN_CHECK(take(bytes.data(), kWidths[type]));
@@ -180,12 +182,12 @@ class HeadReader {
   Result<void> read_array(std::string key) {
     GPUWARDEN_TRY(const auto type, value<std::uint32_t>());
     GPUWARDEN_TRY(const auto length, value<std::uint64_t>());
-    if (type == kText) {
+    if (type == ValueType::text) {
       for (std::uint64_t i = 0; i < length; ++i) GPUWARDEN_CHECK(text(0));
       header_.lengths[std::move(key)] = length;
       return {};
     }
-    if (type >= kValueTypes || kWidths[type] == 0)
+    if (type >= ValueType::count || kWidths[type] == 0)
       return corrupt(name_, fmt::format("its head has an array of type {}", type));
     if (length > kMostGgufNumbers) {
       header_.lengths[std::move(key)] = length;

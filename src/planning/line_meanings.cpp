@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "gpuwarden/base/foreign_option.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -60,6 +61,13 @@ constexpr Meaning kMeanings[] = {
     {"--quantization-bit", Takes::value, "8", "--quantization int8"},
 };
 
+constexpr std::int64_t kMostProcesses = 100'000;
+
+template <std::size_t N>
+bool has(const std::array<std::string_view, N>& table, std::string_view name) {
+  return std::ranges::find(table, name) != table.end();
+}
+
 /// One of a line's options, taken apart.
 struct Found {
   std::string name;  ///< with '-' for '_'
@@ -99,32 +107,37 @@ class Line {
 
   /// What several options say together.
   void look() {
-    std::uint64_t nodes = 1;
     for (std::size_t i = 0; i < words_.size() && words_[i] != "--"; ++i) {
       const Found found = at(i);
       const std::string value = to_lower(found.value.value_or(""));
-      const auto number = parse_integer(value);
-      const auto is = [&](std::string_view name) { return found.name == name; };
-      const bool on = value != "false";
-      if (is("--task")) names_task_ = true;
-      if (is("--expert-parallel")) names_experts_ = true;
-      adapters_ = adapters_ || (on && (is("--use-peft") || is("--lora") || is("--use-lora"))) ||
-                  (is("--finetuning-type") && value == "lora");
-      packed_ =
-          packed_ || (on && (is("--load-in-4bit") || is("--qlora"))) || (is("--quantization-bit") && value == "4");
-      qlora_ = qlora_ || (on && is("--qlora"));
-      if (number && *number > 0 && *number < 1'000'000) {
-        const auto count = static_cast<std::uint64_t>(*number);
-        if (is("--nnodes")) nodes = count;
-        if (is("--nproc-per-node") || is("--num-gpus")) processes_ = count;
-        if (is("--num-processes")) all_processes_ = count;
-        if (is("--tensor-parallel-size") || is("--tp") || is("--tp-size") || is("-tp") || is("--tensor-parallel"))
-          ranks_ *= count;
-        if (is("--data-parallel-size") || is("--dp") || is("--dp-size") || is("-dp")) ranks_ *= count;
-      }
-      if (is("--gpus") && found.value) gpus_ = value;
+      look_at_task(found.name, value);
+      if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
+        look_at_count(found.name, static_cast<std::uint64_t>(*number));
+      if (found.name == "--gpus" && found.value) gpus_ = value;
+      if (found.name == "--expert-parallel") names_experts_ = true;
     }
-    if (processes_ > 0) all_processes_ = processes_ * nodes;
+    if (processes_ > 0) all_processes_ = processes_ * nodes_;
+  }
+
+  void look_at_task(std::string_view name, std::string_view value) {
+    static constexpr auto kAdapters = std::to_array<std::string_view>({"--use-peft", "--lora", "--use-lora"});
+    if (name == "--task") names_task_ = true;
+    if (name == "--finetuning-type" && value == "lora") adapters_ = true;
+    if (name == "--quantization-bit" && value == "4") packed_ = true;
+    if (value == "false") return;
+    if (has(kAdapters, name)) adapters_ = true;
+    if (name == "--load-in-4bit" || name == "--qlora") packed_ = true;
+    if (name == "--qlora") qlora_ = true;
+  }
+
+  void look_at_count(std::string_view name, std::uint64_t count) {
+    static constexpr auto kRanks =
+        std::to_array<std::string_view>({"--tensor-parallel", "--tensor-parallel-size", "--tp", "--tp-size", "-tp",
+                                         "--data-parallel-size", "--dp", "--dp-size", "-dp"});
+    if (name == "--nnodes") nodes_ = count;
+    if (name == "--nproc-per-node" || name == "--num-gpus") processes_ = count;
+    if (name == "--num-processes") all_processes_ = count;
+    if (has(kRanks, name)) ranks_ *= count;
   }
 
   /// How many GPUs "8xh100", "h100:8" and "rtx4090" name; 0: no number is there.
@@ -158,26 +171,19 @@ class Line {
 
   /// Adapters, and weights that are stored in 4 bits beside them or served so.
   bool say_task(const Found& found) {
-    static constexpr auto kTasks = std::to_array<std::string_view>(
-        {"--use-peft", "--lora", "--use-lora", "--qlora", "--load-in-4bit", "--finetuning-type", "--quantization-bit"});
-    if (std::ranges::find(kTasks, found.name) == kTasks.end() || !(adapters_ || packed_)) return false;
+    static constexpr auto kSwitches =
+        std::to_array<std::string_view>({"--use-peft", "--lora", "--use-lora", "--qlora", "--load-in-4bit"});
     const std::string value = to_lower(found.value.value_or(""));
-    const bool of_task = found.name == "--finetuning-type"    ? value == "lora"
-                         : found.name == "--quantization-bit" ? value == "4"
-                                                              : true;
-    if (!of_task) return false;
     const bool valued =
-        found.name == "--finetuning-type" || found.name == "--quantization-bit" || value == "true" || value == "false";
-    next_ += valued ? found.words : 1;
-    if (task_said_) return true;
-    task_said_ = true;
-    if (serves_ && !qlora_) {
-      if (packed_) put("--quantization nf4");
-    } else if (!names_task_) {
+        (found.name == "--finetuning-type" && value == "lora") || (found.name == "--quantization-bit" && value == "4");
+    if (!valued && !(has(kSwitches, found.name) && (adapters_ || packed_))) return false;
+    next_ += valued || value == "true" || value == "false" ? found.words : 1;
+    if (std::exchange(task_said_, true)) return true;
+    const bool of_task = !names_task_ && (qlora_ || !serves_);
+    if (of_task)
       put(packed_ ? "--task qlora" : "--task lora");
-    } else if (packed_) {
+    else if (packed_)
       put("--quantization nf4");
-    }
     return true;
   }
 
@@ -192,7 +198,7 @@ class Line {
       next_ += found.words;
       return true;
     }
-    if (std::ranges::find(kCounts, found.name) == kCounts.end()) return false;
+    if (!has(kCounts, found.name)) return false;
     next_ += found.words;
     return true;
   }
@@ -215,6 +221,7 @@ class Line {
   bool packed_ = false;
   bool qlora_ = false;
   bool task_said_ = false;
+  std::uint64_t nodes_ = 1;
   std::uint64_t processes_ = 0;      ///< of a node
   std::uint64_t all_processes_ = 0;  ///< 0: not said
   std::uint64_t ranks_ = 1;
