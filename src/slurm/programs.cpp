@@ -63,6 +63,11 @@ Result<std::string> output_of(Programs& programs, std::vector<std::string> argv,
   if (done->truncated) return fail(ErrorCode::corrupt, fmt::format("{} prints more than is read", program));
   if (done->exit_code == 0) return std::move(done->standard_output);
   const std::string words = words_of(*done, program);
+  // slurm.conf is on no path, and DNS knows no server of it: the programs are installed, and no cluster is joined.
+  if (words.contains("Could not establish a configuration source"))
+    return fail(ErrorCode::unavailable,
+                fmt::format("{} finds no Slurm cluster: neither a slurm.conf nor a server that has one", program),
+                "try on a login node of the cluster; SLURM_CONF names its slurm.conf");
   if (words.contains("Unable to contact slurm controller"))
     return fail(ErrorCode::unavailable, fmt::format("{}: {}", program, words), "see scontrol ping");
   return fail(code, fmt::format("{}: {}", program, words));

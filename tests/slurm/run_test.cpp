@@ -247,6 +247,16 @@ TEST_F(SlurmRun, ASimulatedGpuDrainsNoRealNode) {
   EXPECT_EQ(failed_.at(0).not_drained.size(), 1U);
 }
 
+TEST_F(SlurmRun, ProgramsWithoutAClusterSaySo) {
+  programs_.on("sinfo", "", 1,
+               "sinfo: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\nsinfo: fatal: Could not "
+               "establish a configuration source\n");
+  const auto output = output_of(programs_, {"sinfo"});
+  EXPECT_EQ(output.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(output.error().message, ::testing::HasSubstr("sinfo finds no Slurm cluster"));
+  EXPECT_THAT(output.error().hint, ::testing::HasSubstr("login node"));
+}
+
 TEST_F(SlurmRun, AControllerThatIsAwayIsAskedAgain) {
   const std::string away = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n";
   std::vector<std::string> warnings;
