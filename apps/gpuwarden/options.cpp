@@ -88,13 +88,14 @@ Result<void> fill_gpus(const placement::SelectionOptions& given, Request& reques
 }
 
 /// The model, and what its options say about the number of GPUs.
-Result<void> fill_model(const Args& args, Request& request) {
+Result<void> fill_model(const Context& context, Request& request) {
+  const Args& args = context.args;
   static constexpr auto kModelNames = std::to_array<std::string_view>({"model", "model-size"});
   static constexpr auto kClashes =
       std::to_array<Clash>({{"model-size", "family", "a shape that is guessed from a size is Llama's"}});
   GPUWARDEN_CHECK(check_clashes(args, kClashes));
   GPUWARDEN_TRY(request.work,
-                manager::read_work(words_of(args, kModelNames), manager::model_downloads(current_environment())));
+                manager::read_work(words_of(args, kModelNames), manager::model_downloads(context.environment)));
   if (!request.work || planning::normal_word(args.text("strategy").value_or("")) != "single") return {};
   if (request.count.value_or(1) > 1 || request.gpu_ids.size() > 1 || request.all)
     return fail(ErrorCode::invalid_argument, "--strategy single is one GPU, but more are asked for",
@@ -105,11 +106,12 @@ Result<void> fill_model(const Args& args, Request& request) {
 
 /// The configuration's model is planned, as if --model named it; one that is neither known nor there is the program's
 /// own affair.
-void fall_back_to_model(Args& args, const placement::JobConfig& config) {
+void fall_back_to_model(Context& context, const placement::JobConfig& config) {
+  Args& args = context.args;
   const auto& name = config.model.model_name_or_path;
   const bool cpu = placement::request_from(config).force_cpu || args.text("device") == "cpu";
   if (!name || cpu || args.has("model") || args.has("model-size")) return;
-  if (manager::load_model(*name, args.text("family").value_or(""), manager::model_downloads(current_environment())))
+  if (manager::load_model(*name, args.text("family").value_or(""), manager::model_downloads(context.environment)))
     args.fall_back("model", {*name});
   else
     say("note: model '{}' is neither known nor a folder with a config.json: what it needs is not planned\n",
@@ -150,7 +152,8 @@ Result<void> fill_count_of_ranks(const Args& args, Request& request) {
   return {};
 }
 
-Result<void> fill(const Args& args, Selection& selection) {
+Result<void> fill(const Context& context, Selection& selection) {
+  const Args& args = context.args;
   Request& request = selection.request;
   // How many and which: a flag of this family on the command line replaces what the file says about the family. A model
   // does not: it asks whether so many, or these, will do.
@@ -166,7 +169,7 @@ Result<void> fill(const Args& args, Selection& selection) {
   GPUWARDEN_CHECK(fill_gpus(given, request));
   GPUWARDEN_CHECK(fill_count(args, selection));
   if (device) GPUWARDEN_CHECK(fill_gpus({{device.key(), device.mapped()}}, request));
-  GPUWARDEN_CHECK(fill_model(args, request));
+  GPUWARDEN_CHECK(fill_model(context, request));
   return fill_count_of_ranks(args, request);
 }
 
@@ -277,11 +280,11 @@ Result<Selection> read_selection(Context& context) {
   if (!context.args.has("quiet")) {
     for (const std::string& note : selection.config.notes) say("note: {}\n", printable(note));
   }
-  fall_back_to_model(context.args, selection.config);
+  fall_back_to_model(context, selection.config);
   fall_back_to(context.args,
                placement::model_options(selection.config, given_of(context.args, {"model", "model-size", "task"})));
   selection.request = placement::request_from(selection.config);
-  GPUWARDEN_CHECK(fill(context.args, selection));
+  GPUWARDEN_CHECK(fill(context, selection));
   if (context.args.has("wait")) {
     GPUWARDEN_TRY(const auto wait, duration_option(context.args, "wait"));
     selection.wait = wait.value_or(std::chrono::milliseconds::max());

@@ -87,6 +87,7 @@ std::string compat(const OpenMachine* self, const std::string& text, const std::
       if (place.captured && !machine->simulated()) place.origin = machine->capture_name();
     }
     GPUWARDEN_TRY(place, compat::with_named(inquiry, std::move(place), known));
+    if (inquiry.driver) compat::take_branch_for_serving(place);
     const compat::Asked asked{known, place, std::chrono::system_clock::now()};
     GPUWARDEN_TRY(const auto answer, compat::answer(asked, question));
     return compat::to_json(asked, question, answer);

@@ -79,7 +79,8 @@ std::vector<std::string> steps_of_all_programs(std::span<const std::string_view>
     std::vector<std::string> programs;
     std::string_view step = text;
     for (auto parts = programs_and_step(step); !parts.first.empty(); parts = programs_and_step(step)) {
-      programs.emplace_back(parts.first);
+      // What must not be known is no program to name.
+      if (!parts.first.starts_with('!')) programs.emplace_back(parts.first);
       step = parts.second;
     }
     const std::string names = join(programs, " and ");

@@ -2,6 +2,8 @@
 #include "gpuwarden/manager/downloads.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -41,38 +43,57 @@ std::optional<Reference> reference_of(std::string_view name) {
   return plain ? std::optional(std::move(reference)) : std::nullopt;
 }
 
+/// What is in a folder and, of `deep`, below it; folders that may not be read are passed over.
+std::vector<fs::path> files_in(const fs::path& folder, bool deep) {
+  std::vector<fs::path> paths;
+  std::error_code failed;
+  for (auto entry = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, failed);
+       !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
+    if (!deep) entry.disable_recursion_pending();
+    paths.push_back(entry->path());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
 /// The revision that "main" is, else one that is there.
 std::vector<fs::path> snapshots_of(const fs::path& repository) {
   std::vector<fs::path> folders;
   if (const auto main = read_file(repository / "refs/main", 200))
     folders.push_back(repository / "snapshots" / trim(*main));
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(repository / "snapshots", ignored)) folders.push_back(entry.path());
+  std::ranges::move(files_in(repository / "snapshots", false), std::back_inserter(folders));
   return folders;
+}
+
+/// Whether a file's name has the mix as a word of its own: "Q4_K_M" is none of "Q4_K", "BF16" none of "F16".
+bool names_mix(std::string_view name, std::string_view mix) {
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  for (std::size_t at = name.find(mix); at != std::string_view::npos; at = name.find(mix, at + 1)) {
+    const std::size_t end = at + mix.size();
+    if ((at == 0 || !is_letter(name[at - 1])) && (end == name.size() || !is_letter(name[end]))) return true;
+  }
+  return false;
 }
 
 /// A model's file of a mix, of several parts the first.
 std::optional<fs::path> file_of_mix(const fs::path& snapshot, const std::string& mix) {
-  std::vector<fs::path> found;
-  std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(snapshot, ignored)) {
-    const std::string name = to_lower(entry.path().filename().string());
-    if (name.ends_with(".gguf") && !name.contains("mmproj") && name.contains(to_lower(mix)))
-      found.push_back(entry.path());
+  for (const fs::path& path : files_in(snapshot, true)) {
+    const std::string name = to_lower(path.filename().string());
+    if (name.ends_with(".gguf") && !name.contains("mmproj") && names_mix(name, to_lower(mix))) return path;
   }
-  // "Q4_K" is in "Q4_K_M", too: the shortest name is meant.
-  const auto shortest = std::ranges::min_element(found, {}, [](const fs::path& path) {
-    const std::string name = path.filename().string();
-    return std::pair(name.size(), name);
-  });
-  return shortest == found.end() ? std::nullopt : std::optional(*shortest);
+  return std::nullopt;
 }
 
-bool holds_model(const fs::path& folder) {
+/// What of a repository is the model: its config.json's folder, its only GGUF file, or that of the mix that llama.cpp
+/// takes where none is named.
+std::optional<fs::path> model_in(const fs::path& snapshot) {
   std::error_code ignored;
-  if (fs::exists(folder / "config.json", ignored)) return true;
-  const fs::directory_iterator files(folder, ignored);
-  return std::ranges::any_of(files, [](const auto& entry) { return entry.path().extension() == ".gguf"; });
+  if (fs::exists(snapshot / "config.json", ignored)) return snapshot;
+  std::vector<fs::path> models;
+  for (const fs::path& path : files_in(snapshot, true)) {
+    if (path.extension() == ".gguf" && !to_lower(path.filename().string()).contains("mmproj")) models.push_back(path);
+  }
+  return models.size() == 1 ? std::optional(models.front()) : file_of_mix(snapshot, "Q4_K_M");
 }
 
 /// The blob that a manifest of ollama's names as the model.
@@ -121,11 +142,8 @@ std::optional<fs::path> find_in_hub(const ModelDownloads& downloads, std::string
   const std::string repository = "models--" + reference->folders[0] + "--" + reference->folders[1];
   for (const fs::path& hub : downloads.hubs) {
     for (const fs::path& snapshot : snapshots_of(hub / repository)) {
-      if (!reference->tag.empty()) {
-        if (auto file = file_of_mix(snapshot, reference->tag)) return file;
-      } else if (holds_model(snapshot)) {
-        return snapshot;
-      }
+      auto found = reference->tag.empty() ? model_in(snapshot) : file_of_mix(snapshot, reference->tag);
+      if (found) return found;
     }
   }
   return std::nullopt;

@@ -86,9 +86,10 @@ bool is_gguf(const fs::path& path) {
 /// The files of llama.cpp's in a folder, each model once, without towers (mmproj).
 std::vector<fs::path> ggufs_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const fs::path& path = entry.path();
+  std::error_code failed;
+  for (auto entry = fs::directory_iterator(folder, failed); !failed && entry != fs::directory_iterator();
+       entry.increment(failed)) {
+    const fs::path& path = entry->path();
     if (path.extension() != ".gguf" || to_lower(path.filename().string()).contains("mmproj")) continue;
     if (part_beside(path, 1).value_or(path) == path) files.push_back(path);
   }

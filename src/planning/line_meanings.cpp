@@ -12,6 +12,7 @@
 
 #include "gpuwarden/base/foreign_option.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/gpus.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -19,20 +20,21 @@ namespace {
 /// What stands behind an option.
 enum class Takes {
   nothing,
-  switched,  ///< nothing, or true or false, of which false says the opposite: nothing
+  switched,  ///< nothing, or true or false
   value,
 };
 
 struct Meaning {
   std::string_view option;  ///< with '-' for '_'
   Takes takes;
-  std::string_view value;  ///< which it must contain in lower case; empty: any
-  std::string_view words;  ///< of a plan, blanks between; empty: needless
+  std::string_view value;     ///< which it must contain in lower case; empty: any
+  std::string_view words;     ///< of a plan, blanks between; empty: needless
+  std::string_view off = {};  ///< the same, of a switch that is false
 };
 /// Sources: TrainingArguments of transformers; LLaMA-Factory's hparams (finetuning_type, stage, quantization_bit);
 /// TRL's ModelConfig (use_peft, load_in_4bit); accelerate launch --help; llama.cpp's common/arg.cpp.
 constexpr Meaning kMeanings[] = {
-    {"--gradient-checkpointing", Takes::switched, "", "--recompute full"},
+    {"--gradient-checkpointing", Takes::switched, "", "--recompute full", "--recompute none"},
     {"--no-gradient-checkpointing", Takes::nothing, "", "--recompute none"},
     {"--use-liger-kernel", Takes::switched, "", "--loss fused"},
     {"--load-in-8bit", Takes::switched, "", "--quantization int8"},
@@ -42,10 +44,16 @@ constexpr Meaning kMeanings[] = {
     {"--inference", Takes::nothing, "", "--task inference"},
     {"--cpu-moe", Takes::nothing, "", "--cpu-moe-layers all"},
     {"-cmoe", Takes::nothing, "", "--cpu-moe-layers all"},
+    {"--use-fsdp", Takes::switched, "", "--strategy fsdp1"},
+    {"--fsdp", Takes::value, "offload", "--strategy fsdp1 --offload all"},
     {"--fsdp", Takes::value, "full_shard", "--strategy fsdp1"},
     {"--zero-stage", Takes::value, "1", "--strategy zero1"},
     {"--zero-stage", Takes::value, "2", "--strategy zero2"},
     {"--zero-stage", Takes::value, "3", "--strategy zero3"},
+    {"--deepspeed", Takes::value, "z3_offload", "--strategy zero3 --offload all"},
+    {"--deepspeed", Takes::value, "zero3_offload", "--strategy zero3 --offload all"},
+    {"--deepspeed", Takes::value, "z2_offload", "--strategy zero2 --offload optimizer"},
+    {"--deepspeed", Takes::value, "zero2_offload", "--strategy zero2 --offload optimizer"},
     {"--deepspeed", Takes::value, "z3", "--strategy zero3"},
     {"--deepspeed", Takes::value, "zero3", "--strategy zero3"},
     {"--deepspeed", Takes::value, "stage3", "--strategy zero3"},
@@ -115,6 +123,7 @@ class Line {
         look_at_count(found.name, static_cast<std::uint64_t>(*number));
       if (found.name == "--gpus" && found.value) gpus_ = value;
       if (found.name == "--expert-parallel") names_experts_ = true;
+      if (found.name.starts_with("--lora-target")) names_targets_ = true;
     }
     if (processes_ > 0) all_processes_ = processes_ * nodes_;
   }
@@ -134,7 +143,7 @@ class Line {
     static constexpr auto kRanks =
         std::to_array<std::string_view>({"--tensor-parallel", "--tensor-parallel-size", "--tp", "--tp-size", "-tp",
                                          "--data-parallel-size", "--dp", "--dp-size", "-dp"});
-    if (name == "--nnodes") nodes_ = count;
+    if (name == "--nnodes" || name == "--num-nodes" || name == "--num-machines") nodes_ = count;
     if (name == "--nproc-per-node" || name == "--num-gpus") processes_ = count;
     if (name == "--num-processes") all_processes_ = count;
     if (has(kRanks, name)) ranks_ *= count;
@@ -145,9 +154,12 @@ class Line {
     const std::size_t digits = std::min(spec.find_first_not_of("0123456789"), spec.size());
     if (digits > 0 && digits < spec.size() && spec[digits] == 'x')
       return static_cast<std::uint64_t>(parse_integer(spec.substr(0, digits)).value_or(0));
-    const std::size_t end = spec.find_last_of("x:");
-    const auto behind = end == std::string_view::npos ? std::nullopt : parse_integer(spec.substr(end + 1));
-    return behind && *behind > 0 ? static_cast<std::uint64_t>(*behind) : 0;
+    const std::size_t colon = spec.rfind(':');
+    if (colon != std::string_view::npos)
+      return static_cast<std::uint64_t>(std::max<std::int64_t>(0, parse_integer(spec.substr(colon + 1)).value_or(0)));
+    // "h100x8", but not the model's own number: "rtx4090".
+    const auto gpus = gpus_named(spec);
+    return gpus && gpus->count > 1 ? gpus->count : 0;
   }
 
   void put(std::string_view text) {
@@ -158,13 +170,15 @@ class Line {
     if (found.name.empty()) return false;
     if (say_task(found) || say_gpus(found) || say_experts(found)) return true;
     const std::string value = to_lower(found.value.value_or(""));
+    // Whether all of it is offloaded, or the optimizer, no such name says.
+    if (found.name == "--deepspeed" && value.contains("offload") && !value.contains("_offload")) return false;
     const auto* const row = std::ranges::find_if(kMeanings, [&](const Meaning& one) {
       return one.option == found.name && (one.takes != Takes::value || (found.value && value.contains(one.value)));
     });
     if (row == std::end(kMeanings)) return false;
     const bool switched = value == "true" || value == "false";
     const bool takes_value = row->takes == Takes::value || (row->takes == Takes::switched && switched);
-    if (value != "false" || row->takes != Takes::switched) put(row->words);
+    put(value == "false" && row->takes == Takes::switched ? row->off : row->words);
     next_ += takes_value ? found.words : 1;
     return true;
   }
@@ -178,6 +192,8 @@ class Line {
         (found.name == "--finetuning-type" && value == "lora") || (found.name == "--quantization-bit" && value == "4");
     if (!valued && !(has(kSwitches, found.name) && (adapters_ || packed_))) return false;
     next_ += valued || value == "true" || value == "false" ? found.words : 1;
+    // LLaMA-Factory's lora_target is all of them where nothing is named (finetuning_args.py).
+    if (found.name == "--finetuning-type" && !names_targets_) put("--lora-targets all-linear");
     if (std::exchange(task_said_, true)) return true;
     const bool of_task = !names_task_ && (qlora_ || !serves_);
     if (of_task)
@@ -189,12 +205,12 @@ class Line {
 
   /// How many processes there are is how many GPUs, if these are named on the line.
   bool say_gpus(const Found& found) {
-    static constexpr auto kCounts =
-        std::to_array<std::string_view>({"--nproc-per-node", "--num-processes", "--num-gpus", "--nnodes"});
+    static constexpr auto kCounts = std::to_array<std::string_view>(
+        {"--nproc-per-node", "--num-processes", "--num-gpus", "--nnodes", "--num-nodes", "--num-machines"});
     const std::uint64_t named = named_gpus(gpus_);
     if (gpus_.empty() || all_processes_ == 0 || (named > 0 && named != all_processes_)) return false;
     if (found.name == "--gpus" && named == 0) {
-      put(fmt::format("--gpus {}x{}", all_processes_, gpus_));
+      said_.insert(said_.end(), {"--gpus", fmt::format("{}x{}", all_processes_, gpus_)});
       next_ += found.words;
       return true;
     }
@@ -217,6 +233,7 @@ class Line {
   std::size_t next_ = 0;
   bool names_task_ = false;
   bool names_experts_ = false;
+  bool names_targets_ = false;
   bool adapters_ = false;
   bool packed_ = false;
   bool qlora_ = false;

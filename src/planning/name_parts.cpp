@@ -146,7 +146,8 @@ std::string name_of_tag(std::string_view tag) {
       {"llama3.1:latest", "llama-3.1-8b"},
       {"llama3:latest", "llama-3-8b"},
       {"llama2:latest", "llama-2-7b"},
-      {"llama3.3:latest", "llama-3.3-70b"},
+      {"llama3.3:latest", "llama-3.3-70b-instruct"},
+      {"llama3.3:70b", "llama-3.3-70b-instruct"},
       {"mixtral:latest", "mixtral-8x7b"},
       {"phi4:latest", "phi-4"}};
   constexpr std::size_t kLongestTag = 200;

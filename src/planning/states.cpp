@@ -225,7 +225,7 @@ Widths widths_of(const ModelFigures& model, const Settings& settings, Stage stag
   widths.query = static_cast<double>(query_width(shape)) / tensor;
   widths.key = static_cast<double>(key_width(shape)) / std::min(tensor, std::max(1.0, 1.0 * shape.kv_heads));
   widths.mlp = shape.intermediate / tensor;
-  widths.expert = shape.experts.intermediate / tensor;
+  widths.expert = 1.0 * shape.experts.intermediate / parallel.expert_tensor();
   widths.shared = shape.experts.shared_intermediate / tensor;
   widths.experts = static_cast<double>(shape.experts.experts) / parallel.expert;
   widths.experts_per_token = shape.experts.experts_per_token;
@@ -251,9 +251,9 @@ LocalParameters local_parameters(const ModelFigures& model, const Settings& sett
   LocalParameters local;
   local.root = root / tensor;
   local.embedding = model.embedding / tensor;
-  local.linear = ((model.linear - model.experts) + model.experts / parallel.expert) * share / tensor;
-  local.total = local.root + (dense + model.experts / parallel.expert) * share / tensor;
-  local.experts = model.experts / parallel.expert * share / tensor;
+  local.experts = model.experts / parallel.expert * share / parallel.expert_tensor();
+  local.linear = (model.linear - model.experts) * share / tensor + local.experts;
+  local.total = local.root + dense * share / tensor + local.experts;
   local.layer = model.layer / tensor;
   if (settings.task == Task::adapters) {
     local.adapters = model.adapters(settings.adapters) * share / tensor;

@@ -234,10 +234,13 @@ Result<void> read_sequence(const Words& words, const ModelShape& model, Settings
 void note_length(Workload& work) {
   const ModelShape& model = work.model;
   const Settings& settings = work.settings;
+  // Of llama.cpp's cache each of so many requests has its part.
+  const bool shared = settings.split && work.engine == Engine::llama_cpp;
+  const std::uint32_t length = settings.sequence / (shared ? std::max(1U, work.max_requests) : 1);
   if (model.positions != Positions::rotary || model.estimated || model.max_positions == 0 ||
-      settings.sequence <= model.max_positions)
+      length <= model.max_positions)
     return;
-  const std::string beyond = fmt::format("{} tokens are beyond the {} positions of {}'s config", settings.sequence,
+  const std::string beyond = fmt::format("{} tokens are beyond the {} positions of {}'s config", length,
                                          model.max_positions, printable(model.name));
   if (settings.task == Task::serving && traits_of(work.engine).splits_layers)
     work.notes.push_back(beyond + fmt::format(": {} starts, but the model is of no use there without rope scaling",
@@ -394,7 +397,6 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   if (gguf) work.engine = work.model.tag ? Engine::ollama : Engine::llama_cpp;
   GPUWARDEN_CHECK(choose_word(words, "engine", kWordsEngines, work.engine));
   take_window(words, work);
-  note_length(work);
   const std::string packed = normal_word(words.text("quantization").value_or(""));
   if (packed == "gptq-int8" || packed == "w8a16") work.model.quantized_weights_only = true;
   if (packed == "w8a8") work.model.quantized_weights_only = false;
@@ -415,6 +417,7 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   GPUWARDEN_CHECK(read_word_count(words, "batched-tokens", 1U << 24U, work.batched_tokens));
   GPUWARDEN_CHECK(read_word_count(words, "max-requests", 1U << 16U, work.max_requests));
   GPUWARDEN_CHECK(read_layer_split(words, work));
+  note_length(work);
   note_gguf(words, work);
   return work;
 }

@@ -109,7 +109,12 @@ TEST(LoadModel, WhatHuggingFacesCacheHasIsReadWhereTheCatalogueHasNone) {
   EXPECT_EQ(model->name, "lab/new-9b");
   EXPECT_THAT(model->notes, ::testing::Contains(HasSubstr("read from")));
   EXPECT_EQ(load_model("lab/new-GGUF:q4_k_m", {}, downloads)->file->embedding, 51'200);
-  EXPECT_THAT(load_model("lab/new-GGUF", {}, downloads).error().message, HasSubstr("holds 2 models' files"));
+  EXPECT_EQ(load_model("lab/new-GGUF", {}, downloads)->file->embedding, 51'200) << "of several the Q4_K_M";
+  put(dir / "hub/models--bartowski--Llama-3.2-3B-Instruct-GGUF/snapshots/1/mmproj-f16.gguf", "not whole");
+  put(dir / "hub/models--bartowski--Llama-3.2-3B-Instruct-GGUF/snapshots/1/sub/x-BF16.gguf", "not whole");
+  put(dir / "hub/models--bartowski--Llama-3.2-3B-Instruct-GGUF/snapshots/1/sub/x-Q8_0.gguf", "not whole");
+  for (const char* name : {"bartowski/Llama-3.2-3B-Instruct-GGUF", "bartowski/Llama-3.2-3B-Instruct-GGUF:F16"})
+    EXPECT_EQ(load_model(name, {}, downloads)->file, nullptr) << "by its name: " << name;
   EXPECT_EQ(load_model("meta-llama/Llama-3.1-8B", {}, downloads)->hidden, 4096U) << "the catalogue's";
   EXPECT_EQ(load_model("lab/none", {}, downloads).error().code, ErrorCode::not_found);
 }

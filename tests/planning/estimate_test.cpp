@@ -377,5 +377,24 @@ TEST(Judge, TellsFitsTightAndDoesNotFitApart) {
   EXPECT_EQ(judge(result, {Bytes(49ULL << 30U)}), Fit::does_not_fit);
 }
 
+TEST(ExpertParallelism, WithinTensorRanksLeavesAGpuAsManyBytes) {
+  const ModelFigures model = figures_of(find_model("mixtral-8x7b").value());
+  const auto weights = [&](Parallelism parallel) {
+    Settings settings{.task = Task::serving};
+    settings.parallel = parallel;
+    return estimate(model, settings)->peak_moment().at(Use::weights);
+  };
+  const double alone = weights({.tensor = 2});
+  EXPECT_NEAR(weights({.tensor = 2, .expert = 2}), alone, 1) << "vLLM's --enable-expert-parallel";
+  EXPECT_NEAR(2 * alone, 2 * model.total, 0.02 * model.total);
+  // Each of eight ranks has one of eight experts, whole.
+  Settings training{.task = Task::full_training, .precision = Precision::bf16};
+  training.parallel = {.data = 4, .tensor = 2, .expert = 8};
+  const double spread = estimate(model, training)->peak_moment().at(Use::weights);
+  EXPECT_GT(8 * spread, 2 * model.total) << "together they hold the model";
+  training.parallel = {.data = 4, .tensor = 2, .expert = 4};
+  EXPECT_NEAR(estimate(model, training)->peak_moment().at(Use::weights), spread, 1) << "halves of twice as many";
+}
+
 }  // namespace
 }  // namespace gpuwarden::planning

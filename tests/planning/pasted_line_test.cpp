@@ -88,15 +88,21 @@ std::string options_of(std::string_view line) {
 TEST(PastedLine, OtherProgramsSwitchesAreSaidInAPlansWords) {
   const std::pair<const char*, const char*> rows[] = {
       {"train.py --gradient_checkpointing", "recompute=full"},
-      {"train.py --gradient_checkpointing false", ""},
+      {"train.py --gradient_checkpointing False", "recompute=none"},
+      {"train.py --use_liger_kernel false", ""},
       {"train.py --use_peft", "task=lora"},
       {"-m trl sft --use_peft", "task=lora"},
       {"train.py --use_peft true --load_in_4bit", "task=qlora"},
       {"train.py --load_in_4bit=true", "task=qlora"},
-      {"llamafactory-cli train --stage sft --finetuning_type lora --quantization_bit 4", "task=qlora"},
+      {"llamafactory-cli train --stage sft --finetuning_type lora --quantization_bit 4",
+       "lora-targets=all-linear task=qlora"},
+      {"llamafactory-cli train --finetuning_type lora --lora_target q_proj", "lora-targets=q_proj task=lora"},
+      {"accelerate launch --use_fsdp train.py", "strategy=fsdp1"},
       {"llamafactory-cli train --finetuning_type full --quantization_bit 8", "quantization=int8 task=finetune"},
       {"train.py --fsdp 'full_shard auto_wrap'", "strategy=fsdp1"},
       {"train.py --deepspeed configs/ds_z3_config.json", "strategy=zero3"},
+      {"train.py --deepspeed ds_z3_offload_config.json", "offload=all strategy=zero3"},
+      {"train.py --fsdp 'full_shard offload'", "offload=all strategy=fsdp1"},
       {"accelerate launch --mixed_precision bf16 train.py", "precision=mixed"},
       {"vllm serve --load-in-4bit", "engine=vllm quantization=nf4 task=serve"},
       {"vllm serve -tp 4 --data-parallel-size=1 --enable-expert-parallel", "--data-parallel-size"},
@@ -116,6 +122,9 @@ TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 --nnodes=2 train.py --model gpt2 --gpus a100"), "gpus=16xa100");
   EXPECT_EQ(options_of("torchrun --nproc_per_node=8 train.py --model gpt2 --gpus 8xh100"), "gpus=8xh100");
   EXPECT_EQ(options_of("accelerate launch --num_processes 4 train.py --model gpt2 --gpus h100:4"), "gpus=h100:4");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 2 train.py --model gpt2 --gpus rtx4090"), "gpus=2xrtx4090");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 'RTX 4090'"), "gpus=8xrtx 4090");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus h100x8"), "gpus=h100x8");
   EXPECT_THAT(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 4xh100"),
               HasSubstr("unknown option '--nproc_per_node'"));
   EXPECT_THAT(options_of("torchrun --nproc_per_node 8 train.py --model gpt2"), HasSubstr("unknown option"));

@@ -22,8 +22,9 @@ struct ModelDownloads {
 /// docs/faq.md).
 ModelDownloads model_downloads(const Environment& environment);
 
-/// The folder of a repository ("owner/name") with a config.json or GGUF files, of the revision that `main` is, else of
-/// any; "owner/name:Q4_K_M" is the file of that mix in it. Null where there is none.
+/// Of a repository ("owner/name") the folder with its config.json, its only GGUF file, or that in Q4_K_M, which
+/// llama.cpp takes where none is named; of the revision that `main` is, else of any. "owner/name:Q8_0" is the file of
+/// that mix. Null where there is none.
 std::optional<std::filesystem::path> find_in_hub(const ModelDownloads& downloads, std::string_view name);
 /// The file of a tag ("qwen3:8b", "user/model:tag", "hf.co/owner/name:Q4_K_M").
 std::optional<std::filesystem::path> find_in_store(const ModelDownloads& downloads, std::string_view tag);

@@ -3,6 +3,7 @@
 // Plain values; defaults are what Hugging Face's Trainer does on one GPU today.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -147,7 +148,7 @@ struct Parallelism {
   std::uint32_t tensor = 1;
   std::uint32_t pipeline = 1;
   std::uint32_t context = 1;       ///< parts of a sequence; shards weights together with data
-  std::uint32_t expert = 1;        ///< over which experts are spread; within data
+  std::uint32_t expert = 1;        ///< over which experts are spread; within data, else within data x tensor
   std::uint32_t layer_stages = 1;  ///< GPUs that take turns on one process's layers (device_map)
   /// Runs of layers that each pipeline rank has: interleaved 1F1B above 1 (Narayanan et al. 2021, arXiv 2104.04473).
   std::uint32_t virtual_stages = 1;
@@ -156,6 +157,12 @@ struct Parallelism {
   Offload offload = Offload::none;
 
   std::uint32_t gpus() const { return data * tensor * pipeline * context * layer_stages; }
+  /// Parts of an expert's matrices: `tensor`, less where experts are spread over its ranks too, as engines do within
+  /// one replica (vLLM's --enable-expert-parallel, SGLang's --ep-size) and Megatron with an expert tensor parallelism
+  /// of its own.
+  std::uint32_t expert_tensor() const {
+    return expert == 0 || data * tensor < expert ? 1 : std::min(tensor, data * tensor / expert);
+  }
   bool operator==(const Parallelism&) const = default;
 };
 
