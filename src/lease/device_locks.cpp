@@ -27,7 +27,6 @@ std::string reason_of(int error) { return std::generic_category().message(error)
 
 /// False where somebody else has it.
 bool lock_kernel_file(DeviceLock& lock, bool exclusive) {
-  if (!lock.inherited.empty()) return true;  // the level above has it
   const fs::path& path = lock.device.kernel_file;
   if (path.empty()) {
     lock.without_kernel = "the kernel has no file of it";
@@ -67,13 +66,46 @@ fs::path lock_path(const StoreOptions& options, const Uuid& uuid) {
   return options.directory / (options.prefix + uuid.value + ".lock");
 }
 
+std::vector<fs::path> lock_files(const StoreOptions& options, const Device& device) {
+  std::vector<fs::path> files;
+  if (!device.kernel_file.empty()) files.push_back(device.kernel_file);
+  if (!is_within(options)) files.push_back(lock_path(options, device.uuid));
+  return files;
+}
+
+namespace {
+
+/// The next level's lock; false where another command of the same lease has it.
+Result<bool> lock_ground(DeviceLock& lock, const std::vector<int>& inherited, bool exclusive) {
+  for (const int fd : inherited) {
+    lock.inherited.emplace_back(::fcntl(fd, F_DUPFD, 3));
+    if (!lock.inherited.back())
+      return std::unexpected(error_from_errno(errno, "cannot keep the lease of " + lock.device.uuid.value));
+  }
+  if (lock.device.kernel_file.empty()) {
+    lock.without_folder = "the lease above brought no file for it";
+    return true;
+  }
+  const bool had = lock_kernel_file(lock, exclusive);
+  lock.without_folder = std::exchange(lock.without_kernel, "");
+  return had;
+}
+
+}  // namespace
+
 Result<std::optional<DeviceLock>> lock_device(const StoreOptions& options, const std::optional<Error>& no_directory,
                                               const Device& device, bool exclusive) {
   if (!is_plain(device.uuid))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a GPU's UUID", printable(device.uuid.value)));
   Level level = level_of(options, device);
-  DeviceLock lock{std::move(level.options), std::move(level.device), {}, {}, {}, {}, {}};
-  for (const int fd : level.inherited) lock.inherited.emplace_back(::fcntl(fd, F_DUPFD, 3));
+  DeviceLock lock{std::move(level.options), std::move(level.device), {}, {}, {}, {}, {}, {}};
+  if (exclusive) {
+    GPUWARDEN_TRY(lock.ground, make_ground(lock.options, device.uuid));
+  }
+  if (!level.inherited.empty()) {
+    GPUWARDEN_TRY(const bool had, lock_ground(lock, level.inherited, exclusive));
+    return had ? std::optional(std::move(lock)) : std::nullopt;
+  }
   if (!lock_kernel_file(lock, exclusive)) return std::nullopt;
   std::optional<Error> problem = no_directory;
   if (!problem) {
@@ -81,7 +113,7 @@ Result<std::optional<DeviceLock>> lock_device(const StoreOptions& options, const
     if (had && !*had) return std::nullopt;
     if (!had) problem = std::move(had.error());
   }
-  if (problem && !lock.kernel && lock.inherited.empty()) return std::unexpected(std::move(*problem));
+  if (problem && !lock.kernel) return std::unexpected(std::move(*problem));
   if (problem) lock.without_folder = problem->message;
   return lock;
 }

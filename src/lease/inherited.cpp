@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lease/inherited.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include "gpuwarden/base/file.hpp"
@@ -36,28 +39,59 @@ bool has_exclusive_lock(int descriptor) {
   });
 }
 
-std::vector<OpenLock> find_open_locks() {
-  std::vector<OpenLock> found;
+/// A file in memory that came with a lease.
+struct Ground {
+  int descriptor = -1;
+  ino_t inode = 0;
+  std::string name;
+};
+
+std::string ground_name(const StoreOptions& options, const Uuid& uuid) {
+  return fmt::format("gpuwarden:{}{}", options.prefix, uuid.value);
+}
+
+struct Inherited {
+  std::vector<OpenLock> locks;
+  std::vector<Ground> grounds;
+};
+
+Inherited find_inherited() {
+  constexpr std::string_view kInMemory = "/memfd:";
+  constexpr std::string_view kRemoved = " (deleted)";
+  Inherited found;
   for (const fs::path& path : list_directory("/proc/self/fd")) {
     const auto number = parse_integer(path.filename().string());
     struct stat info{};
     if (!number || *number < 3 || ::fstat(static_cast<int>(*number), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const int descriptor = static_cast<int>(*number);
-    if (has_exclusive_lock(descriptor)) found.push_back({descriptor, info.st_dev, info.st_ino});
+    if (has_exclusive_lock(descriptor)) found.locks.push_back({descriptor, info.st_dev, info.st_ino});
+    std::error_code unreadable;
+    std::string name = fs::read_symlink(path, unreadable).string();
+    if (!name.starts_with(kInMemory)) continue;
+    name.erase(0, kInMemory.size());
+    if (name.ends_with(kRemoved)) name.erase(name.size() - kRemoved.size());
+    found.grounds.push_back({descriptor, info.st_ino, std::move(name)});
   }
   return found;
 }
 
-const std::vector<OpenLock>& inherited_locks() {
-  static const std::vector<OpenLock> locks = find_open_locks();
-  return locks;
+std::optional<Inherited>& noted() {
+  static std::optional<Inherited> inherited;
+  return inherited;
+}
+
+const Inherited& what_was_inherited() {
+  if (!noted()) noted() = find_inherited();
+  return *noted();
 }
 
 /// The descriptor that was inherited with a lock of the file, and still has it.
 std::optional<int> inherited_lock_of(const fs::path& path) {
   struct stat named{};
-  if (inherited_locks().empty() || ::lstat(path.c_str(), &named) != 0) return std::nullopt;
-  for (const OpenLock& lock : inherited_locks()) {
+  if (what_was_inherited().locks.empty()) return std::nullopt;
+  const bool is_ground = is_path_of_descriptor(path);
+  if ((is_ground ? ::stat(path.c_str(), &named) : ::lstat(path.c_str(), &named)) != 0) return std::nullopt;
+  for (const OpenLock& lock : what_was_inherited().locks) {
     struct stat open{};
     if (lock.device != named.st_dev || lock.inode != named.st_ino) continue;
     const bool is_same =
@@ -70,9 +104,8 @@ std::optional<int> inherited_lock_of(const fs::path& path) {
 /// Those that hold the device; none where somebody else holds one of its files.
 std::vector<int> inherited_of(const StoreOptions& options, const Device& device) {
   std::vector<int> descriptors;
-  if (inherited_locks().empty()) return descriptors;
-  for (const fs::path& path : {device.kernel_file, lock_path(options, device.uuid)}) {
-    if (path.empty()) continue;
+  if (what_was_inherited().locks.empty()) return descriptors;
+  for (const fs::path& path : lock_files(options, device)) {
     if (const auto own = inherited_lock_of(path))
       descriptors.push_back(*own);
     else if (glance_at(path).value_or(LockState::free) != LockState::free)
@@ -81,9 +114,21 @@ std::vector<int> inherited_of(const StoreOptions& options, const Device& device)
   return descriptors;
 }
 
+/// What came with the lease for claims within it.
+const Ground* ground_of(const StoreOptions& options, const Uuid& uuid) {
+  for (const Ground& ground : what_was_inherited().grounds) {
+    struct stat open{};
+    if (ground.name != ground_name(options, uuid)) continue;
+    if (::fstat(ground.descriptor, &open) == 0 && open.st_ino == ground.inode) return &ground;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-void note_inherited_locks() { inherited_locks(); }
+void note_inherited_locks() { what_was_inherited(); }
+
+void forget_inherited_locks() { noted().reset(); }
 
 Level level_of(const StoreOptions& options, const Device& device) {
   Level level{options, device, {}};
@@ -91,10 +136,21 @@ Level level_of(const StoreOptions& options, const Device& device) {
     const std::vector<int> own = inherited_of(level.options, level.device);
     if (own.empty()) break;
     level.inherited.insert(level.inherited.end(), own.begin(), own.end());
+    const Ground* ground = ground_of(level.options, device.uuid);
+    if (ground != nullptr) level.inherited.push_back(ground->descriptor);
+    level.device.kernel_file = ground != nullptr ? path_of_descriptor(ground->descriptor) : fs::path();
     level.options.prefix += kWithin;
-    level.device.kernel_file.clear();
   }
   return level;
+}
+
+bool is_within(const StoreOptions& options) { return options.prefix.ends_with(kWithin); }
+
+Result<UniqueFd> make_ground(const StoreOptions& options, const Uuid& uuid) {
+  UniqueFd ground(::memfd_create(ground_name(options, uuid).c_str(), 0));
+  if (!ground && (errno == EMFILE || errno == ENFILE))
+    return std::unexpected(error_from_errno(errno, "cannot keep a lease of " + uuid.value));
+  return ground;
 }
 
 }  // namespace gpuwarden::lease

@@ -13,6 +13,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
+#include "lease/inherited.hpp"
 #include "lease/kernel_locks.hpp"
 #include "support/fake_clock.hpp"
 #include "support/matchers.hpp"
@@ -68,6 +69,9 @@ bool lock_for_ever(const std::filesystem::path& path) {
   return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
+/// This process as if it had been started by the one that it was forked from.
+void be_started_anew() { forget_inherited_locks(); }
+
 bool become_nobody() { return ::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0; }
 
 class Attacks : public ::testing::Test {
@@ -89,6 +93,14 @@ class Attacks : public ::testing::Test {
   static Result<std::optional<HeldLeases>> take(const LeaseStore& store, const Device& device, bool shared = false) {
     return store.claim({device}, [&](const Situation&) -> Result<Choice> { return Choice{{device}, shared}; });
   }
+  /// For a process that was forked: whether it gets the device within the lease that it inherited. Keeps it.
+  bool take_within() const {
+    static std::optional<HeldLeases> kept;
+    be_started_anew();
+    auto held = take(store(), device_);
+    if (held && *held) kept = std::move(**held);
+    return kept.has_value();
+  }
   std::filesystem::path lock_file() const { return leases_ / "GPU-aaaa.lock"; }
 
   TempDir dir_;
@@ -104,7 +116,7 @@ TEST_F(Attacks, RemovingTheLockFileTakesNothing) {
   const auto held = take(s, device_);
   ASSERT_TRUE(held->has_value());
   EXPECT_THAT((*held)->warnings(), IsEmpty());
-  EXPECT_EQ((*held)->descriptors().size(), 2U);
+  EXPECT_EQ((*held)->descriptors().size(), 3U) << "two locks, and the ground of claims within it";
   std::filesystem::remove(lock_file());
   EXPECT_FALSE(take(s, device_)->has_value());
   const auto leases = s.inspect({device_}).leases;
@@ -304,6 +316,45 @@ TEST_F(Attacks, SimulatedLeasesAreToldBesideTheReal) {
   EXPECT_THAT(simulated->simulated().leases, IsEmpty());
 }
 
+TEST_F(Attacks, CommandsOfOneLeaseKeepApartWithoutAnyFileOfTheDirectory) {
+  const auto held = take(store(), device_);
+  ASSERT_TRUE(held->has_value());
+  Other first([&] { return take_within(); });
+  const Other second([&] { return !take_within(); });
+  const Other third([&] {
+    be_started_anew();
+    const Situation seen = store().inspect({device_});
+    return seen.own.size() == 1 && seen.within.size() == 1 && seen.within[0].holders.at(0).pid == first.pid();
+  });
+  first.end();
+  const Other fourth([&] { return take_within(); });
+}
+
+TEST_F(Attacks, WithinALeaseOfALeaseCommandsKeepApartToo) {
+  const auto held = take(store(), device_);
+  ASSERT_TRUE(held->has_value());
+  const Other within([&] {
+    if (!take_within()) return false;
+    const pid_t deeper = ::fork();
+    if (deeper == 0) {
+      be_started_anew();
+      const LeaseStore s = store();
+      const auto one = take(s, device_);
+      const pid_t sibling = ::fork();
+      if (sibling == 0) {
+        // Of the level below: it inherited the lock of `one`.
+        ::_exit(take_within() ? 0 : 1);
+      }
+      int status = 1;
+      ::waitpid(sibling, &status, 0);
+      ::_exit(one->has_value() && status == 0 && !take(s, device_)->has_value() ? 0 : 1);
+    }
+    int status = 1;
+    ::waitpid(deeper, &status, 0);
+    return status == 0;
+  });
+}
+
 /// Needs root, to become two users.
 class SecondUser : public Attacks {
  protected:
@@ -325,6 +376,20 @@ TEST_F(SecondUser, WhoMadeTheLockFileCannotTakeTheGpuByRemovingIt) {
     return become_nobody() && ::unlink(lock_file().c_str()) == 0 && !take(store(), device_)->has_value() &&
            !take(store(), {device_.uuid, device_.kernel_file})->has_value();
   });
+}
+
+TEST_F(SecondUser, NobodyElseKeepsCommandsOutOfALeaseTheyBelongTo) {
+  const auto held = take(store(), device_);
+  ASSERT_TRUE(held->has_value());
+  const auto planted = leases_ / "within-GPU-aaaa.lock";
+  const Other stranger([&] {
+    const int fd = become_nobody() ? ::open(planted.c_str(), O_CREAT | O_RDWR, 0600) : -1;
+    return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  });
+  Other first([&] { return take_within(); });
+  const Other second([&] { return !take_within(); });
+  first.end();
+  const Other third([&] { return take_within(); });
 }
 
 TEST_F(SecondUser, ATicketThatAnotherUserHoldsIsNoTicket) {

@@ -71,7 +71,7 @@ TEST_F(Reservations, HoldsWhatItChoseAndFreesItself) {
     ASSERT_THAT(both, IsOk());
     EXPECT_TRUE(both->decision().satisfied);
     EXPECT_EQ(both->devices().size(), 2U);
-    EXPECT_EQ(both->descriptors().size(), 4U);
+    EXPECT_EQ(both->descriptors().size(), 6U) << "of each two locks, and the ground of claims within it";
     EXPECT_THAT(both->warnings(), IsEmpty());
     EXPECT_THAT(make(gpus(1)), FailsWith(ErrorCode::unsatisfied, HasSubstr("leased by")));
   }
