@@ -25,14 +25,16 @@ bool is_plain(const Uuid& uuid) {
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
-/// False where somebody else has it.
-bool lock_kernel_file(DeviceLock& lock, bool exclusive) {
+/// False where somebody else has it. A process that is out of descriptors gets no lease with a gap.
+Result<bool> lock_kernel_file(DeviceLock& lock, bool exclusive) {
   const fs::path& path = lock.device.kernel_file;
   if (path.empty()) {
     lock.without_kernel = "the kernel has no file of it";
     return true;
   }
   auto fd = open_existing_lock_file(path, false);
+  if (!fd && (errno == EMFILE || errno == ENFILE))
+    return std::unexpected(error_from_errno(errno, "cannot lock " + path.string()));
   const LockResult result = fd ? try_lock(*fd, exclusive) : LockResult::impossible;
   if (result == LockResult::taken) return false;
   if (result == LockResult::had)
@@ -86,7 +88,7 @@ Result<bool> lock_ground(DeviceLock& lock, const std::vector<int>& inherited, bo
     lock.without_folder = "the lease above brought no file for it";
     return true;
   }
-  const bool had = lock_kernel_file(lock, exclusive);
+  GPUWARDEN_TRY(const bool had, lock_kernel_file(lock, exclusive));
   lock.without_folder = std::exchange(lock.without_kernel, "");
   return had;
 }
@@ -106,7 +108,8 @@ Result<std::optional<DeviceLock>> lock_device(const StoreOptions& options, const
     GPUWARDEN_TRY(const bool had, lock_ground(lock, level.inherited, exclusive));
     return had ? std::optional(std::move(lock)) : std::nullopt;
   }
-  if (!lock_kernel_file(lock, exclusive)) return std::nullopt;
+  GPUWARDEN_TRY(const bool alone, lock_kernel_file(lock, exclusive));
+  if (!alone) return std::nullopt;
   std::optional<Error> problem = no_directory;
   if (!problem) {
     auto had = lock_folder_file(lock_path(lock.options, device.uuid), lock, exclusive);
