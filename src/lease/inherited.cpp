@@ -13,6 +13,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "lease/device_locks.hpp"
+#include "lease/kernel_locks.hpp"
 #include "lease/lock_file.hpp"
 
 namespace gpuwarden::lease {
@@ -101,6 +102,22 @@ std::optional<int> inherited_lock_of(const fs::path& path) {
   return std::nullopt;
 }
 
+/// Whether those alone hold the file who hold what was inherited, or started this process: a holder whose file was
+/// removed has locked a new one since (HeldLeases::repair).
+bool is_held_beside(const StoreOptions& options, const fs::path& path, int inherited) {
+  const auto file = open_existing_lock_file(path);
+  const UniqueFd above(::fcntl(inherited, F_DUPFD_CLOEXEC, 3));
+  if (!file || !above) return false;
+  const LockTable locks(options.proc_root);
+  const auto holders = locks.holders_of(*file);
+  const auto own = locks.holders_of(above);
+  const auto line = own_ancestors();
+  return !holders.empty() && std::ranges::all_of(holders, [&](const Process& holder) {
+    return std::ranges::find(own, holder.pid, &Process::pid) != own.end() ||
+           std::ranges::find(line, holder.pid) != line.end();
+  });
+}
+
 /// Those that hold the device; none where somebody else holds one of its files.
 std::vector<int> inherited_of(const StoreOptions& options, const Device& device) {
   std::vector<int> descriptors;
@@ -108,7 +125,8 @@ std::vector<int> inherited_of(const StoreOptions& options, const Device& device)
   for (const fs::path& path : lock_files(options, device)) {
     if (const auto own = inherited_lock_of(path))
       descriptors.push_back(*own);
-    else if (glance_at(path).value_or(LockState::free) != LockState::free)
+    else if (glance_at(path).value_or(LockState::free) != LockState::free &&
+             (descriptors.empty() || !is_held_beside(options, path, descriptors.front())))
       return {};
   }
   return descriptors;

@@ -13,8 +13,8 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
-#include "lease/inherited.hpp"
 #include "lease/kernel_locks.hpp"
+#include "lease/two_containers.hpp"
 #include "support/fake_clock.hpp"
 #include "support/matchers.hpp"
 #include "support/patience.hpp"
@@ -23,93 +23,12 @@
 namespace gpuwarden::lease {
 namespace {
 
-using namespace gpuwarden::testing;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr unsigned kNobody = 65534;
-
-/// A process that does something to a lock and then waits to be killed.
-class Other {
- public:
-  explicit Other(const std::function<bool()>& act) {
-    std::array<int, 2> pipe{};
-    EXPECT_EQ(::pipe(pipe.data()), 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      const char done = act() ? 'y' : 'n';
-      [[maybe_unused]] const auto told = ::write(pipe[1], &done, 1);
-      for (;;) ::pause();
-    }
-    char answer = 0;
-    EXPECT_EQ(::read(pipe[0], &answer, 1), 1);
-    EXPECT_EQ(answer, 'y');
-    ::close(pipe[0]);
-    ::close(pipe[1]);
-  }
-  Other(const Other&) = delete;
-  Other& operator=(const Other&) = delete;
-  ~Other() { end(); }
-  void end() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  Pid pid() const { return Pid{pid_}; }
-
- private:
-  pid_t pid_ = 0;
-};
-
-bool lock_for_ever(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY);
-  return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-}
-
-/// This process as if it had been started by the one that it was forked from.
-void be_started_anew() { forget_inherited_locks(); }
-
-bool become_nobody() { return ::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0; }
-
-class Attacks : public ::testing::Test {
- protected:
-  Attacks() {
-    std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
-    put(device_.kernel_file, "0x10de\n");
-    put(inside_.kernel_file, "0x10de\n");
-  }
-  Result<LeaseStore> open(StoreOptions options) const {
-    options.self = {Pid{::getpid()}, "whoever", "r1", "python train.py", system_clock().wall_now()};
-    return LeaseStore::open(std::move(options), clock_);
-  }
-  LeaseStore store() const {
-    auto opened = open({.directory = leases_});
-    EXPECT_THAT(opened, IsOk());
-    return *opened;
-  }
-  static Result<std::optional<HeldLeases>> take(const LeaseStore& store, const Device& device, bool shared = false) {
-    return store.claim({device}, [&](const Situation&) -> Result<Choice> { return Choice{{device}, shared}; });
-  }
-  /// For a process that was forked: whether it gets the device within the lease that it inherited. Keeps it.
-  bool take_within() const {
-    static std::optional<HeldLeases> kept;
-    be_started_anew();
-    auto held = take(store(), device_);
-    if (held && *held) kept = std::move(**held);
-    return kept.has_value();
-  }
-  std::filesystem::path lock_file() const { return leases_ / "GPU-aaaa.lock"; }
-
-  TempDir dir_;
-  std::filesystem::path leases_ = dir_ / "leases";
-  Device device_{Uuid("GPU-aaaa"), dir_ / "sys/vendor"};
-  /// The same GPU as another container sees it: with a /sys of its own.
-  Device inside_{Uuid("GPU-aaaa"), dir_ / "other-sys/vendor"};
-  mutable FakeClock clock_;
-};
+class Attacks : public TwoContainers {};
 
 TEST_F(Attacks, RemovingTheLockFileTakesNothing) {
   const LeaseStore s = store();
@@ -316,45 +235,6 @@ TEST_F(Attacks, SimulatedLeasesAreToldBesideTheReal) {
   EXPECT_THAT(simulated->simulated().leases, IsEmpty());
 }
 
-TEST_F(Attacks, CommandsOfOneLeaseKeepApartWithoutAnyFileOfTheDirectory) {
-  const auto held = take(store(), device_);
-  ASSERT_TRUE(held->has_value());
-  Other first([&] { return take_within(); });
-  const Other second([&] { return !take_within(); });
-  const Other third([&] {
-    be_started_anew();
-    const Situation seen = store().inspect({device_});
-    return seen.own.size() == 1 && seen.within.size() == 1 && seen.within[0].holders.at(0).pid == first.pid();
-  });
-  first.end();
-  const Other fourth([&] { return take_within(); });
-}
-
-TEST_F(Attacks, WithinALeaseOfALeaseCommandsKeepApartToo) {
-  const auto held = take(store(), device_);
-  ASSERT_TRUE(held->has_value());
-  const Other within([&] {
-    if (!take_within()) return false;
-    const pid_t deeper = ::fork();
-    if (deeper == 0) {
-      be_started_anew();
-      const LeaseStore s = store();
-      const auto one = take(s, device_);
-      const pid_t sibling = ::fork();
-      if (sibling == 0) {
-        // Of the level below: it inherited the lock of `one`.
-        ::_exit(take_within() ? 0 : 1);
-      }
-      int status = 1;
-      ::waitpid(sibling, &status, 0);
-      ::_exit(one->has_value() && status == 0 && !take(s, device_)->has_value() ? 0 : 1);
-    }
-    int status = 1;
-    ::waitpid(deeper, &status, 0);
-    return status == 0;
-  });
-}
-
 /// Needs root, to become two users.
 class SecondUser : public Attacks {
  protected:
@@ -376,20 +256,6 @@ TEST_F(SecondUser, WhoMadeTheLockFileCannotTakeTheGpuByRemovingIt) {
     return become_nobody() && ::unlink(lock_file().c_str()) == 0 && !take(store(), device_)->has_value() &&
            !take(store(), {device_.uuid, device_.kernel_file})->has_value();
   });
-}
-
-TEST_F(SecondUser, NobodyElseKeepsCommandsOutOfALeaseTheyBelongTo) {
-  const auto held = take(store(), device_);
-  ASSERT_TRUE(held->has_value());
-  const auto planted = leases_ / "within-GPU-aaaa.lock";
-  const Other stranger([&] {
-    const int fd = become_nobody() ? ::open(planted.c_str(), O_CREAT | O_RDWR, 0600) : -1;
-    return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-  });
-  Other first([&] { return take_within(); });
-  const Other second([&] { return !take_within(); });
-  first.end();
-  const Other third([&] { return take_within(); });
 }
 
 TEST_F(SecondUser, ATicketThatAnotherUserHoldsIsNoTicket) {
