@@ -148,6 +148,20 @@ void note_inherited_locks() { what_was_inherited(); }
 
 void forget_inherited_locks() { noted().reset(); }
 
+std::vector<Pid> holders_above() {
+  constexpr Pid kInit{1};
+  std::vector<Pid> found;
+  if (what_was_inherited().locks.empty()) return found;
+  const LockTable locks("/proc");
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    const UniqueFd file(::fcntl(lock.descriptor, F_DUPFD_CLOEXEC, 3));
+    if (!file || !has_exclusive_lock(file.get())) continue;
+    for (const Process& process : locks.takers_of(file)) found.push_back(process.pid);
+    if (locks.is_held_by(kInit, file)) found.push_back(kInit);
+  }
+  return found;
+}
+
 Level level_of(const StoreOptions& options, const Device& device) {
   Level level{options, device, {}};
   for (int i = 0; i < kMostLevels; ++i) {

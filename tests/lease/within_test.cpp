@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that are started within a lease.
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "lease/inherited.hpp"
 #include "lease/two_containers.hpp"
+#include "support/patience.hpp"
 
 namespace gpuwarden::lease {
 namespace {
@@ -20,6 +26,7 @@ void be_started_anew() { forget_inherited_locks(); }
 
 class WithinALease : public TwoContainers {
  protected:
+  const pid_t test_ = ::getpid();
   /// For a process that was forked: whether it gets the device within the lease that it inherited. Keeps it.
   bool take_within() const {
     static std::optional<HeldLeases> kept;
@@ -77,21 +84,17 @@ TEST_F(WithinALease, AHolderThatRepairsItsLockThrowsNobodyOutOfItsLease) {
     const auto own = s.inspect({device_}).own;
     ::_exit(own.size() == 1 && take(s, device_)->has_value() ? 0 : 1);
   }
-  const pid_t outsider = ::fork();
-  if (outsider == 0) {
-    (*held)->abandon();
-    while (!std::filesystem::exists(dir_ / "repaired")) ::usleep(1000);
-    be_started_anew();
-    ::_exit(store().inspect({device_}).own.empty() && !take(store(), device_)->has_value() ? 0 : 1);
-  }
   std::filesystem::remove(lock_file());
   EXPECT_THAT((*held)->repair(), ElementsAre(HasSubstr("made and locked again")));
   put(dir_ / "repaired", "");
   int status = 1;
   ::waitpid(command, &status, 0);
   EXPECT_EQ(status, 0) << "it is told that somebody else holds what it inherited";
-  ::waitpid(outsider, &status, 0);
-  EXPECT_EQ(status, 0);
+  const Other outsider([&] {
+    (*held)->abandon();
+    be_started_anew();
+    return store().inspect({device_}).own.empty() && !take(store(), device_)->has_value();
+  });
 }
 
 TEST_F(WithinALease, WhatAnotherContainerTookMeanwhileIsNotOnesOwn) {
@@ -134,6 +137,58 @@ TEST_F(WithinALease, WithinALeaseOfALeaseCommandsKeepApartToo) {
     ::waitpid(deeper, &status, 0);
     return status == 0;
   });
+}
+
+TEST_F(WithinALease, WhoTookTheLeaseStartedWhatOthersHaveAdoptedSince) {
+  const auto held = take(store(), device_);
+  ASSERT_TRUE(held->has_value());
+  const auto told = dir_ / "told";
+  const pid_t between = ::fork();
+  if (between == 0) {
+    const pid_t parent = ::getpid();
+    if (::fork() == 0) {
+      while (::getppid() == parent) ::usleep(1000);
+      be_started_anew();
+      const auto line = own_ancestors();
+      put(told, fmt::format("{} {}", std::ranges::count(line, Pid{::getppid()}), std::ranges::count(line, Pid{test_})));
+    }
+    ::_exit(0);
+  }
+  ::waitpid(between, nullptr, 0);
+  EXPECT_TRUE(eventually(kSoon, [&] { return read_file(told).value_or("").ends_with(" 1"); }))
+      << read_file(told).value_or("nothing");
+}
+
+TEST_F(WithinALease, TheInitOfAContainerIsOneOfThoseWhoStartedItWhereItHoldsTheLease) {
+  const pid_t outside = ::fork();
+  if (outside == 0) {
+    if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) ::_exit(77);
+    const pid_t init = ::fork();
+    if (init == 0) {
+      if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(77);
+      if (::mount("proc", "/proc", "proc", 0, nullptr) != 0) ::_exit(77);
+      const auto knows_init = [&] {
+        const pid_t command = ::fork();
+        if (command == 0) {
+          be_started_anew();
+          ::_exit(std::ranges::count(own_ancestors(), Pid{1}) == 1 ? 0 : 1);
+        }
+        int status = 0;
+        ::waitpid(command, &status, 0);
+        return status == 0;
+      };
+      const bool before = knows_init();
+      const auto held = take(store(), device_);
+      ::_exit(!before && held->has_value() && knows_init() ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(init, &status, 0);
+    ::_exit(WEXITSTATUS(status));
+  }
+  int status = 0;
+  ::waitpid(outside, &status, 0);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs the right to make a container";
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(WithinALease, NobodyElseKeepsCommandsOutOfALeaseTheyBelongTo) {
