@@ -25,15 +25,16 @@ bool is_plain(const Uuid& uuid) {
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
-/// False where somebody else has it.
-bool lock_kernel_file(DeviceLock& lock, bool exclusive) {
-  if (!lock.inherited.empty()) return true;  // the level above has it
+/// False where somebody else has it. A process that is out of descriptors gets no lease with a gap.
+Result<bool> lock_kernel_file(DeviceLock& lock, bool exclusive) {
   const fs::path& path = lock.device.kernel_file;
   if (path.empty()) {
     lock.without_kernel = "the kernel has no file of it";
     return true;
   }
   auto fd = open_existing_lock_file(path, false);
+  if (!fd && (errno == EMFILE || errno == ENFILE))
+    return std::unexpected(error_from_errno(errno, "cannot lock " + path.string()));
   const LockResult result = fd ? try_lock(*fd, exclusive) : LockResult::impossible;
   if (result == LockResult::taken) return false;
   if (result == LockResult::had)
@@ -67,21 +68,55 @@ fs::path lock_path(const StoreOptions& options, const Uuid& uuid) {
   return options.directory / (options.prefix + uuid.value + ".lock");
 }
 
+std::vector<fs::path> lock_files(const StoreOptions& options, const Device& device) {
+  std::vector<fs::path> files;
+  if (!device.kernel_file.empty()) files.push_back(device.kernel_file);
+  if (!is_within(options)) files.push_back(lock_path(options, device.uuid));
+  return files;
+}
+
+namespace {
+
+/// The next level's lock; false where another command of the same lease has it.
+Result<bool> lock_ground(DeviceLock& lock, const std::vector<int>& inherited, bool exclusive) {
+  for (const int fd : inherited) {
+    lock.inherited.emplace_back(::fcntl(fd, F_DUPFD, 3));
+    if (!lock.inherited.back())
+      return std::unexpected(error_from_errno(errno, "cannot keep the lease of " + lock.device.uuid.value));
+  }
+  if (lock.device.kernel_file.empty()) {
+    lock.without_folder = "the lease above brought no file for it";
+    return true;
+  }
+  GPUWARDEN_TRY(const bool had, lock_kernel_file(lock, exclusive));
+  lock.without_folder = std::exchange(lock.without_kernel, "");
+  return had;
+}
+
+}  // namespace
+
 Result<std::optional<DeviceLock>> lock_device(const StoreOptions& options, const std::optional<Error>& no_directory,
                                               const Device& device, bool exclusive) {
   if (!is_plain(device.uuid))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is not a GPU's UUID", printable(device.uuid.value)));
   Level level = level_of(options, device);
-  DeviceLock lock{std::move(level.options), std::move(level.device), {}, {}, {}, {}, {}};
-  for (const int fd : level.inherited) lock.inherited.emplace_back(::fcntl(fd, F_DUPFD, 3));
-  if (!lock_kernel_file(lock, exclusive)) return std::nullopt;
+  DeviceLock lock{std::move(level.options), std::move(level.device), {}, {}, {}, {}, {}, {}};
+  if (exclusive) {
+    GPUWARDEN_TRY(lock.ground, make_ground(lock.options, device.uuid));
+  }
+  if (!level.inherited.empty()) {
+    GPUWARDEN_TRY(const bool had, lock_ground(lock, level.inherited, exclusive));
+    return had ? std::optional(std::move(lock)) : std::nullopt;
+  }
+  GPUWARDEN_TRY(const bool alone, lock_kernel_file(lock, exclusive));
+  if (!alone) return std::nullopt;
   std::optional<Error> problem = no_directory;
   if (!problem) {
     auto had = lock_folder_file(lock_path(lock.options, device.uuid), lock, exclusive);
     if (had && !*had) return std::nullopt;
     if (!had) problem = std::move(had.error());
   }
-  if (problem && !lock.kernel && lock.inherited.empty()) return std::unexpected(std::move(*problem));
+  if (problem && !lock.kernel) return std::unexpected(std::move(*problem));
   if (problem) lock.without_folder = problem->message;
   return lock;
 }

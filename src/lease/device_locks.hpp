@@ -17,12 +17,15 @@ namespace gpuwarden::lease {
 /// "PREFIX" + UUID + "@": how the names of its records begin.
 std::string record_prefix(const StoreOptions& options, const Uuid& uuid);
 std::filesystem::path lock_path(const StoreOptions& options, const Uuid& uuid);
+/// The files whose locks are a lease on it; within a lease that lease's ground alone (inherited.hpp).
+std::vector<std::filesystem::path> lock_files(const StoreOptions& options, const Device& device);
 
-/// Either may be missing, not both.
+/// Either may be missing, not both. Within a lease there is one, of that lease's ground.
 struct DeviceLock {
   StoreOptions options;  ///< of its level (inherited.hpp)
   Device device;
   std::vector<UniqueFd> inherited;  ///< copies of what holds the levels above, for those who are to hold it too
+  UniqueFd ground;                  ///< of claims within this one (inherited.hpp)
   UniqueFd kernel;
   UniqueFd shared_folder;
   std::string without_kernel;  ///< why there is no lock of the kernel's file

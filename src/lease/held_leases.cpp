@@ -33,7 +33,7 @@ void HeldLeases::Impl::give_back(std::vector<DeviceLock> given) {
   for (DeviceLock& lock : given) {
     lock.kernel.reset();
     lock.shared_folder.reset();
-    lock.inherited.clear();
+    lock.ground.reset();
   }
   const auto gate = Gate::pass(options, *clock, kPatienceAtTheEnd, {});
   for (const DeviceLock& lock : given) {
@@ -81,6 +81,7 @@ std::vector<int> HeldLeases::descriptors() const {
   for (const DeviceLock& lock : impl_->locks) {
     if (lock.kernel) result.push_back(lock.kernel.get());
     if (lock.shared_folder) result.push_back(lock.shared_folder.get());
+    if (lock.ground) result.push_back(lock.ground.get());
     for (const UniqueFd& above : lock.inherited) {
       if (above) result.push_back(above.get());
     }

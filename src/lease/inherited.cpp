@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lease/inherited.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "lease/device_locks.hpp"
+#include "lease/kernel_locks.hpp"
 #include "lease/lock_file.hpp"
 
 namespace gpuwarden::lease {
@@ -36,28 +40,59 @@ bool has_exclusive_lock(int descriptor) {
   });
 }
 
-std::vector<OpenLock> find_open_locks() {
-  std::vector<OpenLock> found;
+/// A file in memory that came with a lease.
+struct Ground {
+  int descriptor = -1;
+  ino_t inode = 0;
+  std::string name;
+};
+
+std::string ground_name(const StoreOptions& options, const Uuid& uuid) {
+  return fmt::format("gpuwarden:{}{}", options.prefix, uuid.value);
+}
+
+struct Inherited {
+  std::vector<OpenLock> locks;
+  std::vector<Ground> grounds;
+};
+
+Inherited find_inherited() {
+  constexpr std::string_view kInMemory = "/memfd:";
+  constexpr std::string_view kRemoved = " (deleted)";
+  Inherited found;
   for (const fs::path& path : list_directory("/proc/self/fd")) {
     const auto number = parse_integer(path.filename().string());
     struct stat info{};
     if (!number || *number < 3 || ::fstat(static_cast<int>(*number), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const int descriptor = static_cast<int>(*number);
-    if (has_exclusive_lock(descriptor)) found.push_back({descriptor, info.st_dev, info.st_ino});
+    if (has_exclusive_lock(descriptor)) found.locks.push_back({descriptor, info.st_dev, info.st_ino});
+    std::error_code unreadable;
+    std::string name = fs::read_symlink(path, unreadable).string();
+    if (!name.starts_with(kInMemory)) continue;
+    name.erase(0, kInMemory.size());
+    if (name.ends_with(kRemoved)) name.erase(name.size() - kRemoved.size());
+    found.grounds.push_back({descriptor, info.st_ino, std::move(name)});
   }
   return found;
 }
 
-const std::vector<OpenLock>& inherited_locks() {
-  static const std::vector<OpenLock> locks = find_open_locks();
-  return locks;
+std::optional<Inherited>& noted() {
+  static std::optional<Inherited> inherited;
+  return inherited;
+}
+
+const Inherited& what_was_inherited() {
+  if (!noted()) noted() = find_inherited();
+  return *noted();
 }
 
 /// The descriptor that was inherited with a lock of the file, and still has it.
 std::optional<int> inherited_lock_of(const fs::path& path) {
   struct stat named{};
-  if (inherited_locks().empty() || ::lstat(path.c_str(), &named) != 0) return std::nullopt;
-  for (const OpenLock& lock : inherited_locks()) {
+  if (what_was_inherited().locks.empty()) return std::nullopt;
+  const bool is_ground = is_path_of_descriptor(path);
+  if ((is_ground ? ::stat(path.c_str(), &named) : ::lstat(path.c_str(), &named)) != 0) return std::nullopt;
+  for (const OpenLock& lock : what_was_inherited().locks) {
     struct stat open{};
     if (lock.device != named.st_dev || lock.inode != named.st_ino) continue;
     const bool is_same =
@@ -67,23 +102,65 @@ std::optional<int> inherited_lock_of(const fs::path& path) {
   return std::nullopt;
 }
 
+/// Whether those alone hold the file who hold what was inherited, or started this process: a holder whose file was
+/// removed has locked a new one since (HeldLeases::repair).
+bool is_held_beside(const StoreOptions& options, const fs::path& path, int inherited) {
+  const auto file = open_existing_lock_file(path);
+  const UniqueFd above(::fcntl(inherited, F_DUPFD_CLOEXEC, 3));
+  if (!file || !above) return false;
+  const LockTable locks(options.proc_root);
+  const auto holders = locks.holders_of(*file);
+  const auto own = locks.holders_of(above);
+  const auto line = own_ancestors();
+  return !holders.empty() && std::ranges::all_of(holders, [&](const Process& holder) {
+    return std::ranges::find(own, holder.pid, &Process::pid) != own.end() ||
+           std::ranges::find(line, holder.pid) != line.end();
+  });
+}
+
 /// Those that hold the device; none where somebody else holds one of its files.
 std::vector<int> inherited_of(const StoreOptions& options, const Device& device) {
   std::vector<int> descriptors;
-  if (inherited_locks().empty()) return descriptors;
-  for (const fs::path& path : {device.kernel_file, lock_path(options, device.uuid)}) {
-    if (path.empty()) continue;
+  if (what_was_inherited().locks.empty()) return descriptors;
+  for (const fs::path& path : lock_files(options, device)) {
     if (const auto own = inherited_lock_of(path))
       descriptors.push_back(*own);
-    else if (glance_at(path).value_or(LockState::free) != LockState::free)
+    else if (glance_at(path).value_or(LockState::free) != LockState::free &&
+             (descriptors.empty() || !is_held_beside(options, path, descriptors.front())))
       return {};
   }
   return descriptors;
 }
 
+/// What came with the lease for claims within it.
+const Ground* ground_of(const StoreOptions& options, const Uuid& uuid) {
+  for (const Ground& ground : what_was_inherited().grounds) {
+    struct stat open{};
+    if (ground.name != ground_name(options, uuid)) continue;
+    if (::fstat(ground.descriptor, &open) == 0 && open.st_ino == ground.inode) return &ground;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-void note_inherited_locks() { inherited_locks(); }
+void note_inherited_locks() { what_was_inherited(); }
+
+void forget_inherited_locks() { noted().reset(); }
+
+std::vector<Pid> holders_above() {
+  constexpr Pid kInit{1};
+  std::vector<Pid> found;
+  if (what_was_inherited().locks.empty()) return found;
+  const LockTable locks("/proc");
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    const UniqueFd file(::fcntl(lock.descriptor, F_DUPFD_CLOEXEC, 3));
+    if (!file || !has_exclusive_lock(file.get())) continue;
+    for (const Process& process : locks.takers_of(file)) found.push_back(process.pid);
+    if (locks.is_held_by(kInit, file)) found.push_back(kInit);
+  }
+  return found;
+}
 
 Level level_of(const StoreOptions& options, const Device& device) {
   Level level{options, device, {}};
@@ -91,10 +168,21 @@ Level level_of(const StoreOptions& options, const Device& device) {
     const std::vector<int> own = inherited_of(level.options, level.device);
     if (own.empty()) break;
     level.inherited.insert(level.inherited.end(), own.begin(), own.end());
+    const Ground* ground = ground_of(level.options, device.uuid);
+    if (ground != nullptr) level.inherited.push_back(ground->descriptor);
+    level.device.kernel_file = ground != nullptr ? path_of_descriptor(ground->descriptor) : fs::path();
     level.options.prefix += kWithin;
-    level.device.kernel_file.clear();
   }
   return level;
+}
+
+bool is_within(const StoreOptions& options) { return options.prefix.ends_with(kWithin); }
+
+Result<UniqueFd> make_ground(const StoreOptions& options, const Uuid& uuid) {
+  UniqueFd ground(::memfd_create(ground_name(options, uuid).c_str(), 0));
+  if (!ground && (errno == EMFILE || errno == ENFILE))
+    return std::unexpected(error_from_errno(errno, "cannot keep a lease of " + uuid.value));
+  return ground;
 }
 
 }  // namespace gpuwarden::lease

@@ -186,22 +186,30 @@ std::vector<Pid> LockTable::on(const UniqueFd& file) const {
   return pids;
 }
 
+std::vector<Process> LockTable::takers_of(const UniqueFd& file) const {
+  std::vector<Process> takers;
+  const auto key = key_of(file);
+  if (!key) return takers;
+  for (const Pid pid : on(file)) {
+    if (std::ranges::find(takers, pid, &Process::pid) != takers.end()) continue;
+    auto process = find_process(proc_root_, pid);
+    // A number may belong to another process by now, or its process may have closed the lock and others keep it.
+    if (process && holds_lock(proc_root_, pid, file, *key) != Holds::no) takers.push_back(std::move(*process));
+  }
+  return takers;
+}
+
+bool LockTable::is_held_by(Pid pid, const UniqueFd& file) const {
+  const auto key = key_of(file);
+  return key && holds_lock(proc_root_, pid, file, *key) == Holds::yes;
+}
+
 std::vector<Process> LockTable::holders_of(const UniqueFd& file) const {
-  std::vector<Process> holders;
+  std::vector<Process> holders = takers_of(file);
   const auto key = key_of(file);
   if (!key) return holders;
   const auto is_known = [&](Pid pid) { return std::ranges::find(holders, pid, &Process::pid) != holders.end(); };
-  std::size_t unexplained = 0;
-  for (const Pid pid : on(file)) {
-    if (is_known(pid)) continue;
-    auto process = find_process(proc_root_, pid);
-    // A number may belong to another process by now, or its process may have closed the lock and others keep it.
-    if (process && holds_lock(proc_root_, pid, file, *key) != Holds::no)
-      holders.push_back(std::move(*process));
-    else
-      ++unexplained;
-  }
-  if (!holders.empty() && unexplained == 0) return holders;
+  if (!holders.empty() && std::ranges::all_of(on(file), is_known)) return holders;
   const Folder processes = open_folder(proc_root_);
   if (!processes) return holders;
   while (const dirent* entry = ::readdir(processes.get())) {

@@ -55,6 +55,10 @@ class LockTable {
   std::optional<FileKey> key_of(const UniqueFd& file) const;
   /// Those that took a lock of the file.
   std::vector<Pid> on(const UniqueFd& file) const;
+  /// Those of them that live and, as far as the caller may know, still hold it.
+  std::vector<Process> takers_of(const UniqueFd& file) const;
+  /// Whether the process is seen to hold a lock of the file.
+  bool is_held_by(Pid pid, const UniqueFd& file) const;
   /// All processes that the caller can see holding a lock of the file: those that took it, and where these have ended,
   /// those that inherited it.
   std::vector<Process> holders_of(const UniqueFd& file) const;

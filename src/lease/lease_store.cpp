@@ -41,7 +41,13 @@ std::vector<facts::Lease> Situation::in_the_way() const {
   return others;
 }
 
-std::vector<Pid> own_ancestors() { return ancestors_of("/proc", Pid{::getpid()}); }
+std::vector<Pid> own_ancestors() {
+  std::vector<Pid> line = ancestors_of("/proc", Pid{::getpid()});
+  for (const Pid pid : holders_above()) {
+    if (std::ranges::find(line, pid) == line.end()) line.push_back(pid);
+  }
+  return line;
+}
 
 std::vector<Pid> processes_locking(const std::filesystem::path& file) {
   std::vector<Pid> pids;

@@ -18,6 +18,8 @@ constexpr const char* kDirectoryHint =
     "leases need a directory that all users can write: ask the administrator for systemd-tmpfiles --create, or name "
     "another one with GPUWARDEN_LEASE_DIR";
 
+constexpr const char* kDescriptors = "/proc/self/fd";
+
 bool is_regular(const UniqueFd& fd) {
   struct stat info{};
   return ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode);
@@ -54,8 +56,13 @@ Result<void> prepare_directory(const std::filesystem::path& directory) {
   return {};
 }
 
+std::filesystem::path path_of_descriptor(int descriptor) { return fmt::format("{}/{}", kDescriptors, descriptor); }
+
+bool is_path_of_descriptor(const std::filesystem::path& path) { return path.parent_path() == kDescriptors; }
+
 std::optional<UniqueFd> open_existing_lock_file(const std::filesystem::path& path, bool close_on_exec) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | (close_on_exec ? O_CLOEXEC : 0)));
+  const int links = is_path_of_descriptor(path) ? 0 : O_NOFOLLOW;
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | links | O_NONBLOCK | (close_on_exec ? O_CLOEXEC : 0)));
   if (fd && is_regular(fd)) return fd;
   if (fd) errno = EINVAL;
   return std::nullopt;

@@ -17,6 +17,10 @@ Result<void> prepare_directory(const std::filesystem::path& directory);
 /// O_CREAT, which fs.protected_regular refuses on other users' files in sticky directories. Symbolic links are refused.
 Result<UniqueFd> open_lock_file(const std::filesystem::path& path, bool close_on_exec);
 
+/// A path that opens the file behind a descriptor of this process anew, with locks of its own.
+std::filesystem::path path_of_descriptor(int descriptor);
+bool is_path_of_descriptor(const std::filesystem::path& path);
+
 /// An existing file, to be locked only (flock needs no right to write); nothing when it is missing, no regular file, or
 /// not readable, with errno as its reason.
 std::optional<UniqueFd> open_existing_lock_file(const std::filesystem::path& path, bool close_on_exec = true);

@@ -35,16 +35,9 @@ std::map<Uuid, fs::path> devices_of(const StoreOptions& options, const std::vect
   return devices;
 }
 
-std::vector<fs::path> files_of(const StoreOptions& options, const Device& device) {
-  std::vector<fs::path> files;
-  if (!device.kernel_file.empty()) files.push_back(device.kernel_file);
-  files.push_back(lock_path(options, device.uuid));
-  return files;
-}
-
 /// Whether anybody is seen to hold a lock of the device's files.
 bool is_seen_locked(const StoreOptions& options, const LockTable& locks, const Device& device) {
-  return std::ranges::any_of(files_of(options, device), [&](const fs::path& path) {
+  return std::ranges::any_of(lock_files(options, device), [&](const fs::path& path) {
     const auto fd = open_existing_lock_file(path);
     return fd && !locks.on(*fd).empty();
   });
@@ -52,7 +45,7 @@ bool is_seen_locked(const StoreOptions& options, const LockTable& locks, const D
 
 std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const LockTable& locks, const Device& device) {
   std::vector<facts::LeaseHolder> holders;
-  for (const fs::path& path : files_of(options, device)) {
+  for (const fs::path& path : lock_files(options, device)) {
     const auto fd = open_existing_lock_file(path);
     const auto processes = fd ? locks.holders_of(*fd) : std::vector<Process>{};
     if (processes.empty()) continue;
@@ -68,7 +61,7 @@ std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const Lo
 
 LockState state_of(const StoreOptions& options, const Device& device, Care care) {
   LockState state = LockState::free;
-  for (const fs::path& path : files_of(options, device)) {
+  for (const fs::path& path : lock_files(options, device)) {
     const auto one = care == Care::under_gate ? state_of(path) : glance_at(path);
     state = std::max(state, one.value_or(LockState::free));
   }

@@ -18,6 +18,14 @@ bool is_one_of(Pid process, const std::vector<Pid>& processes) {
   return std::ranges::find(processes, process) != processes.end();
 }
 
+/// Whether the process of this GPU is on one of the devices: the GPU itself, or an instance of it.
+bool is_on(const facts::GpuProcess& process, const facts::GpuRecord& record, const std::vector<Uuid>& devices) {
+  const auto is_meant = [&](const Uuid& uuid) { return std::ranges::find(devices, uuid) != devices.end(); };
+  return is_meant(record.gpu.uuid) || std::ranges::any_of(record.mig_devices, [&](const facts::MigDevice& mig) {
+           return is_meant(mig.uuid) && (!process.gpu_instance || process.gpu_instance == mig.gpu_instance);
+         });
+}
+
 bool holds(const facts::Lease& lease, const Chooser& chooser) {
   return std::ranges::any_of(lease.holders, [&](const auto& holder) {
     return is_one_of(holder.pid, chooser.pids) || (!chooser.run_id.empty() && holder.run_id == chooser.run_id);
@@ -70,12 +78,13 @@ std::optional<std::uint32_t> place_in(const std::vector<Uuid>& order, const Uuid
 
 }  // namespace
 
-facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes) {
+facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
+                                  const std::optional<std::vector<Uuid>>& devices) {
   for (facts::GpuRecord& record : snapshot.gpus) {
     if (!record.processes) continue;
     std::optional<Bytes> held(0);
     const auto erased = std::erase_if(*record.processes, [&](const facts::GpuProcess& process) {
-      if (!is_one_of(process.pid, processes)) return false;
+      if (!is_one_of(process.pid, processes) || (devices && !is_on(process, record, *devices))) return false;
       held = held && process.memory ? std::optional(*held + *process.memory) : std::nullopt;
       return true;
     });

@@ -110,7 +110,8 @@ class Acquisition {
     const auto view = line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
     someone_goes_first_ = view.someone_can_go;
     const std::vector<facts::Lease> leases = situation.in_the_way();
-    note_own_line(leases);
+    own_line_ = lease::own_ancestors();
+    own_line_.emplace_back(::getpid());
     std::vector<facts::Disabling> disabled;
     if (source_.disabled && !request_.gpus.force_cpu) {
       GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
@@ -119,31 +120,53 @@ class Acquisition {
     std::vector<Uuid> spoken_for = view.spoken_for;
     std::erase_if(spoken_for,
                   [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
-    const facts::Snapshot seen =
-        situation.own.empty() ? result_.snapshot_ : without_processes(result_.snapshot_, own_line_);
+    const facts::Snapshot seen = without_processes(result_.snapshot_, own_line_, situation.own);
     const placement::Inputs inputs{seen, leases, spoken_for, request_.visibility, disabled};
+    GPUWARDEN_TRY(result_.decision_, select_most(inputs));
+    note_own_in_the_way(situation, inputs);
+    return result_.decision_.satisfied;
+  }
+
+  /// For as many as can be had, where fewer would do.
+  Result<Decision> select_most(const placement::Inputs& inputs) const {
     placement::Request wanted = request_.gpus;
     const std::uint32_t most = wanted.count.value_or(1);
     const std::uint32_t least = std::clamp(request_.least.value_or(most), std::min(1U, most), most);
     for (std::uint32_t count = most;; --count) {
       if (request_.least) wanted.count = count;
-      GPUWARDEN_TRY(result_.decision_, placement::select(wanted, inputs));
-      if (result_.decision_.satisfied || count <= least) return result_.decision_.satisfied;
+      GPUWARDEN_TRY(Decision decision, placement::select(wanted, inputs));
+      if (decision.satisfied || count <= least) return decision;
     }
   }
 
-  /// Whether a lease in the way is that of a process from which this one was started.
-  void note_own_line(const std::vector<facts::Lease>& leases) {
-    own_line_ = lease::own_ancestors();
-    own_line_.emplace_back(::getpid());
+  /// Whether the lease is that of a process from which this one was started.
+  bool is_of_own_line(const facts::Lease& lease) const {
+    return !lease.holders.empty() && std::ranges::all_of(lease.holders, [&](const auto& holder) {
+      // What this very process holds alone it has taken itself: another of its threads may give it back.
+      return std::ranges::find(own_line_, holder.pid) != own_line_.end() &&
+             (lease.shared || holder.pid != own_line_.back());
+    });
+  }
+
+  /// Such a lease, where nothing else is in the way: without it the request would be satisfied.
+  void note_own_in_the_way(const lease::Situation& situation, const placement::Inputs& inputs) {
     blocked_by_own_.reset();
-    for (const facts::Lease& lease : leases) {
-      const bool is_own = !lease.holders.empty() && std::ranges::all_of(lease.holders, [&](const auto& holder) {
-        // What this very process holds alone it has taken itself: another of its threads may give it back.
-        return std::ranges::find(own_line_, holder.pid) != own_line_.end() &&
-               (lease.shared || holder.pid != own_line_.back());
-      });
-      if (is_own) blocked_by_own_ = lease;
+    if (result_.decision_.satisfied) return;
+    std::vector<facts::Lease> others = inputs.leases;
+    const auto own = std::ranges::stable_partition(others, [&](const auto& lease) { return !is_of_own_line(lease); });
+    const std::vector<facts::Lease> blocking(own.begin(), own.end());
+    if (blocking.empty()) return;
+    others.erase(own.begin(), own.end());
+    std::vector<Uuid> devices = situation.own;
+    for (const facts::Lease& lease : blocking) devices.push_back(lease.uuid);
+    std::vector<Uuid> spoken_for = inputs.spoken_for;
+    std::erase_if(spoken_for, [&](const Uuid& uuid) { return std::ranges::find(devices, uuid) != devices.end(); });
+    const facts::Snapshot seen = without_processes(result_.snapshot_, own_line_, devices);
+    const auto without = select_most({seen, others, spoken_for, inputs.visibility, inputs.disabled});
+    if (!without || !without->satisfied) return;
+    for (const facts::Lease& lease : blocking) {
+      const auto& chosen = without->selected;
+      if (std::ranges::find(chosen, lease.uuid, &placement::Device::uuid) != chosen.end()) blocked_by_own_ = lease;
     }
   }
 

@@ -46,6 +46,22 @@ facts::Snapshot used_by(std::int32_t pid, std::optional<Bytes> memory) {
   return snapshot;
 }
 
+TEST(OwnChoice, OwnUseOfOtherDevicesCountsWhereDevicesAreNamed) {
+  facts::Snapshot snapshot = used_by(7, 2_GiB);
+  const Uuid gpu = snapshot.gpus[0].gpu.uuid;
+  const auto left = [&](const std::vector<Uuid>& devices) {
+    return without_processes(snapshot, {Pid{7}}, devices).gpus[0].processes->size();
+  };
+  EXPECT_EQ(left({gpu}), 0U);
+  EXPECT_EQ(left({}), 1U);
+  EXPECT_EQ(left({Uuid("GPU-another")}), 1U);
+  snapshot.gpus[0].mig_devices = {{.uuid = Uuid("MIG-a"), .gpu_instance = 1},
+                                  {.uuid = Uuid("MIG-b"), .gpu_instance = 2}};
+  snapshot.gpus[0].processes->front().gpu_instance = 1;
+  EXPECT_EQ(left({Uuid("MIG-a")}), 0U);
+  EXPECT_EQ(left({Uuid("MIG-b")}), 1U);
+}
+
 TEST(OwnChoice, OwnUseDoesNotCountAndThatOfOthersDoes) {
   const auto own = without_processes(used_by(7, 2_GiB), {Pid{7}}).gpus[0];
   EXPECT_TRUE(own.processes->empty());

@@ -2,11 +2,17 @@
 #include "gpuwarden/machine/reservation.hpp"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
+#include <functional>
 #include <thread>
 
+#include "gpuwarden/base/file.hpp"
 #include "gpuwarden/lease/line.hpp"
+#include "lease/inherited.hpp"
 #include "support/fake_clock.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
@@ -18,8 +24,10 @@ namespace {
 
 using namespace gpuwarden::testing;
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class Reservations : public ::testing::Test {
  protected:
@@ -71,7 +79,7 @@ TEST_F(Reservations, HoldsWhatItChoseAndFreesItself) {
     ASSERT_THAT(both, IsOk());
     EXPECT_TRUE(both->decision().satisfied);
     EXPECT_EQ(both->devices().size(), 2U);
-    EXPECT_EQ(both->descriptors().size(), 4U);
+    EXPECT_EQ(both->descriptors().size(), 6U) << "of each two locks, and the ground of claims within it";
     EXPECT_THAT(both->warnings(), IsEmpty());
     EXPECT_THAT(make(gpus(1)), FailsWith(ErrorCode::unsatisfied, HasSubstr("leased by")));
   }
@@ -137,6 +145,78 @@ TEST_F(Reservations, WaitsUntilTheGpusAreGivenBack) {
   const auto got = Reservation::make(waiting(2, std::chrono::milliseconds::max()), source(&leases), system_clock());
   ASSERT_THAT(got, IsOk());
   EXPECT_EQ(got->devices().size(), 2U);
+}
+
+/// What a process that this one starts says of its request, and of why it was refused.
+std::string told_in_child(const std::function<Result<Reservation>()>& request) {
+  std::array<int, 2> pipe{};
+  EXPECT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto made = request();
+    const std::string text = made ? "granted" : made.error().message + "; " + made.error().hint;
+    [[maybe_unused]] const auto told = ::write(pipe[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(pipe[1]);
+  std::string text = read_descriptor(pipe[0], "pipe").value_or("");
+  ::close(pipe[0]);
+  ::waitpid(child, nullptr, 0);
+  return text;
+}
+
+TEST_F(Reservations, OnlyALeaseOfOnesOwnThatAloneIsInTheWayIsToldOf) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    ReservationRequest second;
+    second.gpus.gpu_ids.push_back({"1"});
+    const auto held = make(second);
+    [[maybe_unused]] const auto told = ::write(pipe[1], held ? "y" : "n", 1);
+    for (;;) ::pause();
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(pipe[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  const auto own = make(gpus(1));
+  ASSERT_THAT(own, IsOk());
+  const auto asked_for = [&](const std::vector<std::string>& ids) {
+    return told_in_child([&] {
+      ReservationRequest request;
+      for (const std::string& id : ids) request.gpus.gpu_ids.push_back({id});
+      return make(request);
+    });
+  };
+  EXPECT_THAT(asked_for({"0"}), HasSubstr("did not inherit its lock"));
+  EXPECT_THAT(asked_for({"1"}), AllOf(HasSubstr("leased by"), Not(HasSubstr("did not inherit"))));
+  EXPECT_THAT(asked_for(std::vector<std::string>{"0", "1"}),
+              AllOf(HasSubstr("leased by"), Not(HasSubstr("did not inherit"))));
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST_F(Reservations, WhoStartedThisProcessIsAStrangerOnGpusThatItsLeaseDoesNotHold) {
+  facts::GpuProcess process;
+  process.pid = Pid{::getpid()};
+  process.compute = true;
+  process.memory = 2_GiB;
+  for (facts::GpuRecord& record : snapshot_.gpus) record.processes = {process};
+  ReservationRequest first;
+  first.gpus.gpu_ids.push_back({"0"});
+  first.gpus.allow_busy = true;
+  const auto own = make(first);
+  ASSERT_THAT(own, IsOk());
+  const auto asked_for = [&](std::uint32_t count) {
+    return told_in_child([&] {
+      lease::forget_inherited_locks();
+      return make(gpus(count));
+    });
+  };
+  EXPECT_EQ(asked_for(1), "granted");
+  EXPECT_THAT(asked_for(2), Not(HasSubstr("granted")));
 }
 
 TEST_F(Reservations, AStopEndsAWaitAtOnce) {

@@ -34,8 +34,9 @@ struct OwnChoice {
 };
 
 /// The snapshot as it would be without these processes: on a GPU that they alone use, neither their memory nor the load
-/// counts.
-facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes);
+/// counts. With `devices`, without what they do on these GPUs and MIG instances alone.
+facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
+                                  const std::optional<std::vector<Uuid>>& devices = std::nullopt);
 
 /// As Reservation::make() without holding: nothing is reserved, and those who wait in line go first. Of a captured
 /// machine leases are not known. Fails as placement::select() and lease::LeaseStore::open() do.
