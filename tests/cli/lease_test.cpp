@@ -125,14 +125,21 @@ TEST_F(LeaseCli, CommandsWithinOneLeaseKeepOutOfEachOthersWay) {
 
 TEST_F(LeaseCli, NobodyIsToldToWaitForHisOwnLease) {
   const std::string gw = GPUWARDEN_PROGRAM;
-  // Descriptors above 2 are closed on the way, as Python's subprocess does it.
-  const auto closed = run({"lease", "--", "sh", "-c",
-                           "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd>&-\"; done; " + gw + " run -q -- true; true"});
+  // Descriptors above 2 are closed on the way, as Python's subprocess does it; the shell around it keeps them, and the
+  // fleet lives on without.
+  ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "t4x1"}).exit_code, 0);
+  environment_["GPUWARDEN_SIMULATE"] = "lab";
+  const auto closed = run({"lease", "--", "bash", "-c",
+                           "(for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ $fd -gt 2 ] && eval \"exec $fd>&-\"; done; " +
+                               gw + " run -q -- true); exit $?"});
+  EXPECT_EQ(closed.exit_code, 1);
+  EXPECT_THAT(closed.standard_error, HasSubstr("did not inherit its lock"));
   EXPECT_EQ(closed.standard_error.find("--wait"), std::string::npos) << closed.standard_error;
   const auto shared = run({"lease", "--share", "--", "sh", "-c", gw + " run -q -- true; exit $?"});
   EXPECT_EQ(shared.exit_code, 1);
   EXPECT_THAT(shared.standard_error, HasSubstr("--share uses it too"));
   EXPECT_EQ(run({"lease", "--share", "--", "sh", "-c", gw + " run -q --share -- true; exit $?"}).exit_code, 0);
+  EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
 }
 
 TEST_F(LeaseCli, WhatWouldBeIgnoredIsRefused) {
