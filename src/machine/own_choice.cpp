@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/lease/line.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/visible_devices.hpp"
@@ -77,6 +78,15 @@ std::optional<std::uint32_t> place_in(const std::vector<Uuid>& order, const Uuid
 }
 
 }  // namespace
+
+facts::Snapshot without_past_load(facts::Snapshot snapshot, const std::vector<Uuid>& devices) {
+  for (facts::GpuRecord& record : snapshot.gpus) {
+    if (record.processes && record.processes->empty() &&
+        std::ranges::find(devices, facts::identity_of(record)) != devices.end())
+      record.sample.utilization_gpu.reset();
+  }
+  return snapshot;
+}
 
 facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
                                   const std::optional<std::vector<Uuid>>& devices) {

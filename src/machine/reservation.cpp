@@ -120,7 +120,8 @@ class Acquisition {
     std::vector<Uuid> spoken_for = view.spoken_for;
     std::erase_if(spoken_for,
                   [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
-    const facts::Snapshot seen = without_processes(result_.snapshot_, own_line_, situation.own);
+    const facts::Snapshot seen =
+        without_past_load(without_processes(result_.snapshot_, own_line_, situation.own), situation.own);
     const placement::Inputs inputs{seen, leases, spoken_for, request_.visibility, disabled};
     GPUWARDEN_TRY(result_.decision_, select_most(inputs));
     note_own_in_the_way(situation, inputs);
