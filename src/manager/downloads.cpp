@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "manager/gguf_files.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -43,19 +44,6 @@ std::optional<Reference> reference_of(std::string_view name) {
   return plain ? std::optional(std::move(reference)) : std::nullopt;
 }
 
-/// What is in a folder and, of `deep`, below it; folders that may not be read are passed over.
-std::vector<fs::path> files_in(const fs::path& folder, bool deep) {
-  std::vector<fs::path> paths;
-  std::error_code failed;
-  for (auto entry = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, failed);
-       !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
-    if (!deep) entry.disable_recursion_pending();
-    paths.push_back(entry->path());
-  }
-  std::ranges::sort(paths);
-  return paths;
-}
-
 /// The revision that "main" is, else one that is there.
 std::vector<fs::path> snapshots_of(const fs::path& repository) {
   std::vector<fs::path> folders;
@@ -77,9 +65,8 @@ bool names_mix(std::string_view name, std::string_view mix) {
 
 /// A model's file of a mix, of several parts the first.
 std::optional<fs::path> file_of_mix(const fs::path& snapshot, const std::string& mix) {
-  for (const fs::path& path : files_in(snapshot, true)) {
-    const std::string name = to_lower(path.filename().string());
-    if (name.ends_with(".gguf") && !name.contains("mmproj") && names_mix(name, to_lower(mix))) return path;
+  for (const fs::path& path : gguf_models_in(snapshot, true)) {
+    if (names_mix(to_lower(path.filename().string()), to_lower(mix))) return path;
   }
   return std::nullopt;
 }
@@ -89,10 +76,7 @@ std::optional<fs::path> file_of_mix(const fs::path& snapshot, const std::string&
 std::optional<fs::path> model_in(const fs::path& snapshot) {
   std::error_code ignored;
   if (fs::exists(snapshot / "config.json", ignored)) return snapshot;
-  std::vector<fs::path> models;
-  for (const fs::path& path : files_in(snapshot, true)) {
-    if (path.extension() == ".gguf" && !to_lower(path.filename().string()).contains("mmproj")) models.push_back(path);
-  }
+  const std::vector<fs::path> models = gguf_models_in(snapshot, true);
   return models.size() == 1 ? std::optional(models.front()) : file_of_mix(snapshot, "Q4_K_M");
 }
 

@@ -15,6 +15,7 @@
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/config.hpp"
 #include "gpuwarden/planning/gguf_file.hpp"
+#include "manager/gguf_files.hpp"
 
 namespace gpuwarden::manager {
 namespace {
@@ -41,15 +42,6 @@ Result<planning::GgufHeader> read_head(const fs::path& path) {
     return fail(ErrorCode::failed, fmt::format("{}: cannot be read", printable(path.string())),
                 "check the permissions");
   return planning::read_gguf(stream, bytes, printable(path.filename().string()));
-}
-
-/// The path of a part, by that of another: "X-00002-of-00003.gguf".
-std::optional<fs::path> part_beside(const fs::path& path, std::uint32_t part) {
-  std::string stem = path.stem().string();
-  if (!planning::is_part_of_file(stem)) return std::nullopt;
-  stem.resize(stem.size() - std::string_view("00001-of-00003").size());
-  const std::string all = path.stem().string().substr(stem.size() + std::string_view("00001").size());
-  return path.parent_path() / fmt::format("{}{:05}{}{}", stem, part, all, path.extension().string());
 }
 
 /// A file of llama.cpp's, with its further parts.
@@ -83,20 +75,6 @@ bool is_gguf(const fs::path& path) {
   return stream.read(magic.data(), static_cast<std::streamsize>(magic.size())) && magic == planning::kGgufMagic;
 }
 
-/// The files of llama.cpp's in a folder, each model once, without towers (mmproj).
-std::vector<fs::path> ggufs_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code failed;
-  for (auto entry = fs::directory_iterator(folder, failed); !failed && entry != fs::directory_iterator();
-       entry.increment(failed)) {
-    const fs::path& path = entry->path();
-    if (path.extension() != ".gguf" || to_lower(path.filename().string()).contains("mmproj")) continue;
-    if (part_beside(path, 1).value_or(path) == path) files.push_back(path);
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
 /// What a model's folder holds.
 Result<ModelShape> load_folder(const fs::path& folder, const std::string& family) {
   std::error_code ignored;
@@ -111,7 +89,7 @@ Result<ModelShape> load_folder(const fs::path& folder, const std::string& family
         ErrorCode::invalid_argument,
         fmt::format("{}: holds adapters alone, without the model beside which they stand", printable(folder.string())),
         "plan that model: adapter_config.json names it (base_model_name_or_path); --task lora --lora-rank N");
-  const std::vector<fs::path> files = ggufs_in(folder);
+  const std::vector<fs::path> files = gguf_models_in(folder, false);
   if (files.size() == 1) return open_gguf(files.front());
   if (files.size() > 1)
     return fail(ErrorCode::invalid_argument,

@@ -116,6 +116,11 @@ TEST(LoadModel, WhatHuggingFacesCacheHasIsReadWhereTheCatalogueHasNone) {
   for (const char* name : {"bartowski/Llama-3.2-3B-Instruct-GGUF", "bartowski/Llama-3.2-3B-Instruct-GGUF:F16"})
     EXPECT_EQ(load_model(name, {}, downloads)->file, nullptr) << "by its name: " << name;
   EXPECT_EQ(load_model("meta-llama/Llama-3.1-8B", {}, downloads)->hidden, 4096U) << "the catalogue's";
+  GgufFile second("llama");
+  second.tensor("output.weight", {256, 100}, 1, 51'200);
+  put(dir / "hub/models--lab--big-GGUF/snapshots/1/big-Q8_0-00001-of-00002.gguf", tiny(2).whole());
+  put(dir / "hub/models--lab--big-GGUF/snapshots/1/big-Q8_0-00002-of-00002.gguf", second.whole());
+  EXPECT_EQ(load_model("lab/big-GGUF", {}, downloads)->stated_parameters, 2U * 256 * 100) << "parts of one model";
   EXPECT_EQ(load_model("lab/none", {}, downloads).error().code, ErrorCode::not_found);
 }
 
