@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <memory>
 #include <string>
 
 #include "gpuwarden/base/file.hpp"
@@ -63,7 +65,8 @@ Inherited find_inherited() {
   for (const fs::path& path : list_directory("/proc/self/fd")) {
     const auto number = parse_integer(path.filename().string());
     struct stat info{};
-    if (!number || *number < 3 || ::fstat(static_cast<int>(*number), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    // By name, not by number: other threads may open and close theirs at the same time.
+    if (!number || *number < 3 || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const int descriptor = static_cast<int>(*number);
     if (has_exclusive_lock(descriptor)) found.locks.push_back({descriptor, info.st_dev, info.st_ino});
     std::error_code unreadable;
@@ -76,14 +79,19 @@ Inherited find_inherited() {
   return found;
 }
 
-std::optional<Inherited>& noted() {
-  static std::optional<Inherited> inherited;
+std::atomic<const Inherited*>& noted() {
+  static std::atomic<const Inherited*> inherited = nullptr;
   return inherited;
 }
 
+/// What the first to look has found holds for all threads: a lock that is seen after that may be this process's own.
+/// No mutex, since a child that was forked meanwhile would wait for it forever.
 const Inherited& what_was_inherited() {
-  if (!noted()) noted() = find_inherited();
-  return *noted();
+  const Inherited* known = noted().load();
+  if (known != nullptr) return *known;
+  auto found = std::make_unique<const Inherited>(find_inherited());
+  if (!noted().compare_exchange_strong(known, found.get())) return *known;
+  return *found.release();
 }
 
 /// The descriptor that was inherited with a lock of the file, and still has it.
@@ -146,7 +154,7 @@ const Ground* ground_of(const StoreOptions& options, const Uuid& uuid) {
 
 void note_inherited_locks() { what_was_inherited(); }
 
-void forget_inherited_locks() { noted().reset(); }
+void forget_inherited_locks() { delete noted().exchange(nullptr); }
 
 std::vector<Pid> holders_above() {
   constexpr Pid kInit{1};

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "lease/inherited.hpp"
 #include "lease/two_containers.hpp"
@@ -49,6 +51,23 @@ TEST_F(WithinALease, CommandsOfOneLeaseKeepApartWithoutAnyFileOfTheDirectory) {
   });
   first.end();
   const Other fourth([&] { return take_within(); });
+}
+
+TEST_F(WithinALease, ThreadsLookAtOnceWhileAnotherOpensFiles) {
+  const auto held = take(store(), device_);
+  ASSERT_TRUE(held->has_value());
+  be_started_anew();
+  std::atomic<int> within = 0;
+  {
+    const std::jthread opening([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    });
+    std::vector<std::jthread> looking;
+    for (int i = 0; i < 4; ++i)
+      looking.emplace_back([&] { within += level_of({.directory = leases_}, device_).inherited.empty() ? 0 : 1; });
+  }
+  EXPECT_EQ(within, 4);
+  be_started_anew();
 }
 
 TEST_F(WithinALease, WhoIsOutOfDescriptorsGetsNoLeaseWithAGap) {
