@@ -45,6 +45,39 @@ TEST(Mixed, ASecondMachinesGpusAreLeftOutAndNamed) {
   EXPECT_TRUE(read_capture(std::string(kSmallQuery) + "GPU 3: NVIDIA L4 (UUID: GPU-1)\n", "one")->warnings.empty());
 }
 
+/// The PyTorch of the first machine in a text.
+std::string torch_in(std::string_view text) {
+  const auto capture = read_capture(text, "two.txt");
+  EXPECT_THAT(capture, IsOk()) << text;
+  if (!capture || !capture->snapshot.environment) return "";
+  for (const auto& python : capture->snapshot.environment->pythons) {
+    if (const auto* torch = facts::find_package(python, "torch")) return torch->version;
+  }
+  return "";
+}
+
+TEST(Mixed, WhatFollowsASecondMachinesGpusIsItsOwn) {
+  constexpr std::string_view kFirst =
+      "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01\n";
+  constexpr std::string_view kOther = "and the other:\nGPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-2)\n";
+  constexpr std::string_view kOld = ">>> torch.__version__\n'2.5.1+cu124'\n>>> torch.cuda.is_available()\nFalse\n";
+  constexpr std::string_view kNew = ">>> torch.__version__\n'2.9.1+cu130'\n>>> torch.cuda.is_available()\nTrue\n";
+  const std::string both = std::string(kFirst).append(kOld).append(kOther).append(kNew);
+  EXPECT_EQ(torch_in(both), "2.5.1+cu124");
+  EXPECT_EQ(read_capture(both, "two.txt")->snapshot.environment->pythons.at(0).cuda_available, false);
+  EXPECT_EQ(torch_in(std::string(kFirst).append(kOther).append(kNew)), "") << "nobody said the first one's";
+  EXPECT_EQ(torch_in(std::string(kFirst).append(kOther).append("torch==2.9.1+cu130\n")), "");
+  EXPECT_EQ(torch_in(std::string(kFirst).append(kOther).append(kFirst).append(kNew)), "2.9.1+cu130")
+      << "its GPUs are named again";
+}
+
+TEST(Mixed, AReportNamesItsGpusItself) {
+  EXPECT_EQ(torch_in("GPU 0: NVIDIA L4 (UUID: GPU-1)\nGPU 0: NVIDIA A10 (UUID: GPU-8)\nPyTorch version: 2.4.0+cu121\n"
+                     "CUDA used to build PyTorch: 12.1\nIs CUDA available: True\nGPU models and configuration: GPU 0: "
+                     "NVIDIA L4\nNvidia driver version: 550.120\n[pip3] torch==2.4.0\n"),
+            "2.4.0+cu121");
+}
+
 TEST(Mixed, GpusOfOtherModelsUnderTheSameNumbersAreAnotherMachines) {
   const auto capture = read_capture(std::string(kSmallQuery) +
                                         "GPU 0: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
