@@ -11,6 +11,7 @@
 #include "capture/env_report.hpp"
 #include "capture/identity.hpp"
 #include "capture/lines.hpp"
+#include "capture/machines.hpp"
 #include "capture/merge.hpp"
 #include "capture/messages.hpp"
 #include "capture/monitor.hpp"
@@ -62,13 +63,6 @@ constexpr std::pair<Kind, std::string_view> kKinds[] = {{Kind::gpuwarden_json, "
                                                         {Kind::system, "system tools"},
                                                         {Kind::slurm, "Slurm"},
                                                         {Kind::messages, "error messages"}};
-
-/// Lines of a text by their numbers: from `begin` on, before `end`.
-struct Stretch {
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-};
-constexpr std::uint32_t kToTheEnd = 0xFFFFFFFF;
 
 /// Goes through the lines once; whoever recognises a line takes its part.
 class Scanner {
@@ -387,20 +381,12 @@ void read_programs(const std::vector<Line>& lines, Capture& capture) {
   if (own != nullptr) add_program(own->report, capture);
 }
 
-/// Without the stretches of other machines, whose software and answers would be taken for the first one's. A report of
-/// the environment names its GPUs itself, and so whose it is.
-std::vector<Line> without(std::vector<Line> lines, std::vector<Stretch> others, std::uint32_t report) {
-  for (Stretch& other : others) {
-    if (report > other.begin) other.end = std::min(other.end, report);
-  }
-  std::erase_if(lines, [&](const Line& line) {
-    return std::ranges::any_of(others,
-                               [&](const Stretch& one) { return line.number >= one.begin && line.number < one.end; });
-  });
-  return lines;
-}
-
 void read_lines(std::vector<Line> lines, Capture& capture) {
+  if (const auto second = second_report(lines)) {
+    capture.warnings.push_back(fmt::format("line {}: {} of another machine; only the first one's is read",
+                                           second->begin, to_string(Kind::collect_env)));
+    lines = without(std::move(lines), {*second}, 0);
+  }
   std::vector<Line> all = lines;
   Capture software;
   read_software(lines, software);

@@ -271,7 +271,7 @@ std::string answers_left_out(const std::vector<PythonAnswers>& machines, const P
   if (first == nullptr) return {};
   const std::string more = others > kNamed ? fmt::format(" and {} more", others - kNamed) : "";
   return fmt::format("line {}: Python's answers are of {}{}; only those of {} are read", first->report.line,
-                     join(names, ", "), more, named(own == nullptr ? host : own->host));
+                     gpuwarden::join(names, ", "), more, named(own == nullptr ? host : own->host));
 }
 
 std::string host_at(std::span<const Line> lines, std::uint32_t number) {

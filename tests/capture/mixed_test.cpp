@@ -78,6 +78,23 @@ TEST(Mixed, AReportNamesItsGpusItself) {
             "2.4.0+cu121");
 }
 
+TEST(Mixed, ASecondReportAboutOtherGpusIsLeftOutAndNamed) {
+  constexpr std::string_view kFirst =
+      "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\nGPU models and configuration: GPU 0: NVIDIA "
+      "GeForce RTX 5090\n";
+  constexpr std::string_view kSecond =
+      "PyTorch version: 2.9.1+cu130\nCUDA used to build PyTorch: 13.0\nIs CUDA available: True\nGPU models and "
+      "configuration: GPU 0: NVIDIA H100 80GB HBM3\nNvidia driver version: 580.65.06\n";
+  const auto two = read_capture(std::string(kFirst).append("\n").append(kSecond), "two.txt");
+  ASSERT_THAT(two, IsOk());
+  ASSERT_EQ(two->warnings.size(), 1U);
+  EXPECT_EQ(two->warnings[0], "line 5: PyTorch collect_env of another machine; only the first one's is read");
+  EXPECT_FALSE(two->snapshot.driver_version.has_value()) << "that is the second one's";
+  const auto again = read_capture(std::string(kSecond).append("\n").append(kSecond), "again.txt");
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->warnings.empty()) << "the same machine, asked twice";
+}
+
 TEST(Mixed, GpusOfOtherModelsUnderTheSameNumbersAreAnotherMachines) {
   const auto capture = read_capture(std::string(kSmallQuery) +
                                         "GPU 0: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
