@@ -28,7 +28,8 @@ constexpr std::string_view kVllmGpu = "https://docs.vllm.ai/en/latest/getting_st
 std::vector<std::string> vllm_steps_or(const Subject& subject, Report& report, const PythonEnvironment& python,
                                        std::string_view requirement) {
   std::vector<std::string> steps = vllm_steps(subject, report, python);
-  return steps.empty() ? std::vector<std::string>{pip_install(python, requirement)} : steps;
+  if (steps.empty()) steps.push_back(pip_install(python, requirement));
+  return steps;
 }
 
 /// None of the GPUs has kernels of a release like this: what it is built for beside that is of no interest.

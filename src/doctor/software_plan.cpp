@@ -88,14 +88,22 @@ std::string needs_python(const TorchBuild& wheel, const PythonEnvironment& pytho
   return fmt::format("   # made for Python {} to {}", to_string(wheel.python_lowest), to_string(wheel.python_highest));
 }
 
+std::string needs_libc(const Subject& subject, const TorchBuild& wheel) {
+  const auto libc = too_old_libc(subject, wheel.torch, wheel.build);
+  return libc ? fmt::format("   # in a container or on a newer distribution: it needs glibc 2.28, here is {}",
+                            to_string(*libc))
+              : "";
+}
+
 /// That PyTorch, and what is made for it.
-Steps wheel_steps(const PythonEnvironment& python, const TorchBuild& wheel, std::string_view remark) {
+Steps wheel_steps(const Subject& subject, const PythonEnvironment& python, const TorchBuild& wheel,
+                  std::string_view remark) {
   std::string command = pip_install_torch(python, to_string(wheel.torch), wheel.build);
   // Made for one PyTorch: named beside it, pip takes the releases that go with it.
   for (const char* companion : {"torchvision", "torchaudio"}) {
     if (facts::find_package(python, companion) != nullptr) command += fmt::format(" {}", companion);
   }
-  Steps steps{command + std::string(remark) + needs_python(wheel, python)};
+  Steps steps{command + std::string(remark) + needs_python(wheel, python) + needs_libc(subject, wheel)};
   if (facts::find_package(python, "xformers") != nullptr)
     append(steps, xformers_for(python, fmt::format("{}+{}", to_string(wheel.torch), wheel.build)));
   append(steps,
@@ -260,7 +268,7 @@ std::vector<std::string> torch_for_driver(const Subject& subject, const PythonEn
     return to_be->driver ? steps_for_vllm(subject, python, *to_be) : Steps{};
   const auto architectures = all_architectures(subject);
   const auto* const wheel = architectures.empty() ? nullptr : wheel_for(subject, python, architectures, driver);
-  return wheel == nullptr ? Steps{} : wheel_steps(python, *wheel, "");
+  return wheel == nullptr ? Steps{} : wheel_steps(subject, python, *wheel, "");
 }
 
 std::vector<std::string> fitting_torch(const Subject& subject, const PythonEnvironment& python,
@@ -274,7 +282,7 @@ std::vector<std::string> fitting_torch(const Subject& subject, const PythonEnvir
     return {fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStartedPage)};
   const auto* wheel = wheel_for(subject, python, architectures, driver);
   if (wheel == nullptr) return {no_wheel(subject, architectures)};
-  return wheel_steps(python, *wheel, driver ? "" : needs_driver(*wheel));
+  return wheel_steps(subject, python, *wheel, driver ? "" : needs_driver(*wheel));
 }
 
 std::vector<std::string> fitting_torch(const Subject& subject) {
@@ -288,8 +296,20 @@ std::vector<std::string> torch_steps(const Subject& subject, Report& report, con
   const auto [wheel, needs_newer_driver] = wheel_to_be(subject, python);
   if (!needs_newer_driver) return fitting_torch(subject, python, driver_of(subject));
   Steps steps = plan_driver(subject, report, {.at_least = wheel->min_driver.major});
-  append(steps, wheel_steps(python, *wheel, needs_driver(*wheel)));
+  append(steps, wheel_steps(subject, python, *wheel, needs_driver(*wheel)));
   return steps;
+}
+
+/// 2.6 was built on the newer base for some platforms only (source: PyTorch 2.6 release notes; RELEASE.md).
+std::optional<Version> too_old_libc(const Subject& subject, const Version& torch, std::string_view build) {
+  constexpr Version kManylinux{2, 28};
+  constexpr Version kFirst{2, 6};
+  constexpr Version kFirstForAll{2, 7};
+  const auto libc = Version::parse(subject.environment.host.libc.value_or(""));
+  if (!libc || *libc >= kManylinux || torch < kFirst) return std::nullopt;
+  const bool new_base = torch >= kFirstForAll || build == "cu126" || build.starts_with("rocm") ||
+                        build.starts_with("xpu") || subject.environment.host.machine == "aarch64";
+  return new_base ? libc : std::nullopt;
 }
 
 std::string triton_for(const PythonEnvironment& python, const knowledge::TritonPin& pin) {

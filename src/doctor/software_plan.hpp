@@ -47,6 +47,10 @@ std::vector<std::string> vllm_steps(const Subject& subject, Report& report, cons
 /// Whether the vLLM that is installed is made for another PyTorch, so that its commands replace this one.
 bool is_replaced_by_vllm(const Subject& subject, const facts::PythonEnvironment& python);
 
+/// The system's glibc, where it is older than a wheel of PyTorch asks for; nothing where it will do or is not told.
+std::optional<knowledge::Version> too_old_libc(const Subject& subject, const knowledge::Version& torch,
+                                               std::string_view build);
+
 /// The CUDA of the PyTorch with which extensions are to be compiled: of the one that is installed, where it has code
 /// for all GPUs and stays, else of the one that comes. Nothing where none is installed, or none is known.
 std::optional<knowledge::Version> cuda_of_torch_to_be(const Subject& subject);

@@ -106,7 +106,7 @@ std::string step_for_amd(const std::string& step) {
   };
   const auto* const own = std::ranges::find_if(kSteps, names);
   if (own != kSteps.end()) return std::string(own->amd);
-  std::string said = with_amds_words(step);
+  const std::string said = with_amds_words(step);
   return is_of_nvidia_alone(said) ? "" : said;
 }
 

@@ -100,6 +100,13 @@ TEST(OnePlan, WhatIsMadeForOnePyTorchComesWithIt) {
       << "a PyTorch that this Python has";
 }
 
+TEST(OnePlan, AWheelThatTheSystemIsTooOldForSaysSo) {
+  std::string report(kOldSoftware);
+  report += "Libc version: glibc-2.27\n";
+  EXPECT_THAT(told(report), HasSubstr("it needs glibc 2.28, here is 2.27"));
+  EXPECT_THAT(told(kOldSoftware), Not(HasSubstr("glibc")));
+}
+
 TEST(OnePlan, AVllmBringsThePyTorchThatTheDriverRuns) {
   const std::string all = told(
       "nvidia-smi | NVIDIA-SMI 535.183.01   Driver Version: 535.183.01   CUDA Version: 12.2 |\nGPU 0: NVIDIA "
