@@ -9,6 +9,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
@@ -178,7 +179,7 @@ void purpose_gpu(const Subject& subject, Report& report) {
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   report.say(fmt::format("{} has no code for {} ({}, sm_{})", name_of(subject), name_gpus(gpus), gpus[0]->gpu.name,
                          architecture),
-             {fitting_torch(subject)});
+             fitting_torch(subject));
 }
 
 /// "gpuwarden compat --gpu 'Tesla P40'", for those who know the other machine's GPU.
@@ -318,7 +319,7 @@ void say_torch(const Subject& subject, const Version& version, Report& report) {
                                 "this driver",
                                 to_string(version))
                   : "PyTorch is not installed; no build that is known runs on all of these GPUs and this driver",
-             {fitting_torch(subject)});
+             fitting_torch(subject));
 }
 
 /// Nobody has asked for a version, and none is installed: which one was judged.

@@ -71,9 +71,17 @@ WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::opt
   return native ? WheelFit::runs_by_jit : WheelFit::jit_needs_a_newer_driver;
 }
 
+bool is_for_python(const TorchBuild& build, const Version& python) {
+  const Version release = release_of(python);
+  return release >= build.python_lowest &&
+         release <= Version{build.python_highest.major, build.python_highest.minor + 1};
+}
+
 const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver, std::string_view machine) {
+                                   std::optional<Version> driver, std::string_view machine,
+                                   std::optional<Version> python) {
   const auto fits = [&](const TorchBuild& build) {
+    if (python && !is_for_python(build, *python)) return false;
     if (!is_fit(wheel_fit(knowledge, build, std::nullopt, driver))) return false;
     return std::ranges::all_of(architectures,
                                [&](int one) { return is_fit(wheel_fit(knowledge, build, one, driver)); });
@@ -111,20 +119,31 @@ std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, con
       number, build);
 }
 
+bool vllm_has_kernels(const Version& version, int architecture) {
+  constexpr Version kLastWithoutSm120{0, 9, 0};
+  return architecture < 120 || Version{version.major, version.minor, version.patch} > kLastWithoutSm120;
+}
+
+bool vllm_reads_mig_uuids(const Version& version) { return version >= Version{0, 10}; }
+
+bool vllm_runs(const Knowledge& knowledge, const VllmRelease& row, const std::vector<int>& architectures,
+               std::optional<Version> driver, std::string_view machine) {
+  if (machine != kUsualMachine && row.first < first_vllm_on_arm(architectures)) return false;
+  if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) return false;
+  const auto cuda = vllm_cuda_for(knowledge, row, driver);
+  if (!cuda) return false;
+  // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
+  const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda), machine);
+  return wheel == nullptr ||
+         std::ranges::all_of(architectures, [&](int one) { return is_fit(wheel_fit(knowledge, *wheel, one, driver)); });
+}
+
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver, std::string_view machine) {
   const VllmRelease* best = nullptr;
   for (const VllmRelease& row : knowledge.vllm_releases()) {
-    if (machine != kUsualMachine && row.first < first_vllm_on_arm(architectures)) continue;
-    if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) continue;
-    const auto cuda = vllm_cuda_for(knowledge, row, driver);
-    if (!cuda) continue;
-    // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
-    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda), machine);
-    const bool has_all = wheel == nullptr || std::ranges::all_of(architectures, [&](int one) {
-                           return is_fit(wheel_fit(knowledge, *wheel, one, driver));
-                         });
-    if (has_all && (best == nullptr || best->first < row.first)) best = &row;
+    if ((best == nullptr || best->first < row.first) && vllm_runs(knowledge, row, architectures, driver, machine))
+      best = &row;
   }
   return best;
 }

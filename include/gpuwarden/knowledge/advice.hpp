@@ -31,12 +31,24 @@ WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::opt
                    std::optional<Version> driver);
 constexpr bool is_fit(WheelFit fit) { return fit == WheelFit::runs || fit == WheelFit::runs_by_jit; }
 
+/// Whether a wheel is made for a Python, or the next one after those that it was made for.
+bool is_for_python(const TorchBuild& build, const Version& python);
 /// The newest wheel that runs on all of these GPUs, of one release the default build first; nullptr: there is none.
+/// `python`: of those that are made for it; empty: any.
 const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver, std::string_view machine = kUsualMachine);
+                                   std::optional<Version> driver, std::string_view machine = kUsualMachine,
+                                   std::optional<Version> python = std::nullopt);
 /// Which of the release's wheels runs on a driver, by the CUDA that it is built for: the default one, else the other
 /// one; empty: none does, of those that are known.
 std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelease& row, std::optional<Version> driver);
+/// Whether its released wheels have kernels for this architecture: up to 0.9.0 they have none for 12.x (source:
+/// vllm-project/vllm#18835). What its row says of older GPUs is not asked here.
+bool vllm_has_kernels(const Version& version, int architecture);
+/// Whether it takes the UUIDs of MIG instances, from 0.10 on (source: vllm-project/vllm#17047).
+bool vllm_reads_mig_uuids(const Version& version);
+/// Whether a wheel of the release runs on all of these GPUs with a driver, and the PyTorch that it brings, too.
+bool vllm_runs(const Knowledge& knowledge, const VllmRelease& row, const std::vector<int>& architectures,
+               std::optional<Version> driver, std::string_view machine = kUsualMachine);
 /// The newest vLLM of which a wheel runs there, of those for processors of this architecture.
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver, std::string_view machine = kUsualMachine);
