@@ -9,6 +9,7 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/lease/line.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/past_load.hpp"
 #include "gpuwarden/placement/visible_devices.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -79,15 +80,6 @@ std::optional<std::uint32_t> place_in(const std::vector<Uuid>& order, const Uuid
 
 }  // namespace
 
-facts::Snapshot without_past_load(facts::Snapshot snapshot, const std::vector<Uuid>& devices) {
-  for (facts::GpuRecord& record : snapshot.gpus) {
-    if (record.processes && record.processes->empty() &&
-        std::ranges::find(devices, facts::identity_of(record)) != devices.end())
-      record.sample.utilization_gpu.reset();
-  }
-  return snapshot;
-}
-
 facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
                                   const std::optional<std::vector<Uuid>>& devices) {
   for (facts::GpuRecord& record : snapshot.gpus) {
@@ -100,7 +92,7 @@ facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pi
     });
     if (erased == 0 || !record.processes->empty()) continue;
     auto& sample = record.sample;
-    sample.utilization_gpu.reset();
+    if (sample.utilization_gpu) sample.utilization_gpu = Percent(0);
     if (held && sample.memory_used && *held <= *sample.memory_used)
       sample.memory_used = *sample.memory_used - *held;
     else
@@ -111,17 +103,22 @@ facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pi
 
 Result<OwnChoice> choose_for(const Machine& machine, const placement::Request& request, const Chooser& chooser,
                              const placement::Visibility& visibility, Clock& clock) {
+  constexpr std::chrono::milliseconds kPause(100);
   OwnChoice choice{.decision = {}, .snapshot = {}, .request = request, .others = {}};
   const bool several = request.all || request.count.value_or(1) > 1 || request.work || request.model_size;
-  choice.snapshot = machine.read(
-      {.links = several,
-       .cuda_order = visibility.cuda_visible_devices.has_value() && !machine.simulated() && !machine.captured()});
-  GPUWARDEN_TRY(Others others, others_on(machine, choice.snapshot, chooser, clock));
-  const facts::Snapshot seen = without_processes(choice.snapshot, chooser.pids);
-  GPUWARDEN_TRY(choice.decision,
-                placement::select(request, {seen, others.leases, others.spoken_for, visibility, others.disabled}));
-  choice.others = std::move(others.leases);
-  return choice;
+  const auto select = [&](const placement::Inputs& inputs) { return placement::select(request, inputs); };
+  for (const auto start = clock.now();; clock.sleep_for(kPause, {})) {
+    choice.snapshot = machine.read(
+        {.links = several,
+         .cuda_order = visibility.cuda_visible_devices.has_value() && !machine.simulated() && !machine.captured()});
+    GPUWARDEN_TRY(Others others, others_on(machine, choice.snapshot, chooser, clock));
+    const facts::Snapshot seen = without_processes(choice.snapshot, chooser.pids);
+    const placement::Inputs inputs{seen, others.leases, others.spoken_for, visibility, others.disabled};
+    GPUWARDEN_TRY(choice.decision, select(inputs));
+    choice.others = std::move(others.leases);
+    const bool is_final = machine.captured() || clock.now() - start >= kPastLoad;
+    if (is_final || !past_load_counts(choice.decision, inputs, select)) return choice;
+  }
 }
 
 std::optional<std::uint32_t> cuda_ordinal(const Uuid& device, const placement::Visibility& visibility,

@@ -33,9 +33,6 @@ struct OwnChoice {
   std::vector<facts::Lease> others;  ///< leases that stood in the way
 };
 
-/// The snapshot without the utilization of these devices, where they have no process: what their own lease's commands
-/// have just done still shows there, and nobody else can use them.
-facts::Snapshot without_past_load(facts::Snapshot snapshot, const std::vector<Uuid>& devices);
 /// The snapshot as it would be without these processes: on a GPU that they alone use, neither their memory nor the load
 /// counts. With `devices`, without what they do on these GPUs and MIG instances alone.
 facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
