@@ -114,7 +114,7 @@ Result<int> show_script(Context& context) {
   script.args.rest = behind_action(context.args);
   if (!context.args.has("json")) return print_slurm_script(script);
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(script, *programs));
+  GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(script, *programs, slurm::read_site_if_any));
   GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));
   print_json({{"script", text}, {"decisions", job.decisions}});
   return kFine;
