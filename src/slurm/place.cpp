@@ -155,7 +155,8 @@ Result<Placed> place(const Request& request, const Site& site) {
     placed.decisions.push_back(fmt::format("partition {} (Slurm's default has no such nodes)", partition.name));
   if (!site.is_seen)
     placed.decisions.emplace_back(
-        "this machine has no Slurm to ask: partition, GPU type and time limit are as given, or left to the cluster");
+        "this machine is of no Slurm cluster to ask: partition, GPU type and time limit are as given, or left to the "
+        "cluster");
   if (site.is_seen && fit.up < static_cast<int>(request.nodes))
     placed.decisions.push_back(
         fmt::format("it will wait: {} of the {} nodes that could do it take jobs now", fit.up, fit.able));

@@ -48,7 +48,7 @@ Result<Site> read_site(Programs& programs) {
 }
 
 Result<Site> read_site_if_any(Programs& programs) {
-  if (programs.run({.argv = {"scontrol", "--version"}})) return read_site(programs);
+  if (has_cluster(programs)) return read_site(programs);
   Site site;
   site.is_seen = false;
   // The GPUs' numbers are not named in the script then: they may mean others within a job.

@@ -51,8 +51,16 @@ TEST(SlurmPlace, WithoutAClusterToAskAllStaysAsItIsAsked) {
   EXPECT_EQ(placed.job.cpus, 32U);
   EXPECT_EQ(placed.job.time, std::nullopt);
   EXPECT_TRUE(site.constrains_devices) << "the script names no numbers of GPUs";
-  EXPECT_THAT(placed.decisions, Contains(HasSubstr("no Slurm to ask")));
+  EXPECT_THAT(placed.decisions, Contains(HasSubstr("no Slurm cluster to ask")));
   EXPECT_EQ(place({}, site)->job.partition, "") << "the cluster's own default";
+  FakePrograms installed;
+  installed.on("scontrol show config", "", 1,
+               "scontrol: error: resolve_ctls_from_dns_srv\nscontrol: fatal: Could not "
+               "establish a configuration source\n");
+  EXPECT_FALSE(read_site_if_any(installed)->is_seen);
+  FakePrograms down;
+  down.on("scontrol show config", "", 1, "slurm_load_ctl_conf error: Unable to contact slurm controller");
+  EXPECT_FALSE(read_site_if_any(down)) << "there is one, which is to be asked";
 }
 
 TEST(SlurmPlace, TheTimeLimitIsThePartitions) {

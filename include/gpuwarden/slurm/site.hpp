@@ -31,7 +31,7 @@ struct Site {
 /// Asks scontrol and sinfo. Fails with unavailable where there is no Slurm, or it does not answer.
 Result<Site> read_site(Programs& programs);
 
-/// The same for a script that is written and not submitted: where this machine has no Slurm at all, a site of which
+/// The same for a script that is written and not submitted: where this machine is of no cluster, a site of which
 /// nothing is known.
 Result<Site> read_site_if_any(Programs& programs);
 
