@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/machine/own_choice.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -28,9 +30,11 @@ bool is_on(const facts::GpuProcess& process, const facts::GpuRecord& record, con
          });
 }
 
-bool holds(const facts::Lease& lease, const Chooser& chooser) {
+/// Whether its holders are of the chooser's job, or have started it: a program takes no locks when it chooses for
+/// itself, and need not have inherited those that it runs under.
+bool holds(const facts::Lease& lease, const Chooser& chooser, const std::vector<Pid>& line) {
   return std::ranges::any_of(lease.holders, [&](const auto& holder) {
-    return is_one_of(holder.pid, chooser.pids) || (!chooser.run_id.empty() && holder.run_id == chooser.run_id);
+    return is_one_of(holder.pid, chooser.pids) || is_one_of(holder.pid, line);
   });
 }
 
@@ -58,14 +62,15 @@ Result<Others> others_on(const Machine& machine, const facts::Snapshot& snapshot
   GPUWARDEN_TRY(lease::Disablings::View view, out_of_use_in(machine, snapshot, clock.wall_now()));
   others.disabled = std::move(view.disabled);
   if (machine.captured()) return others;
-  GPUWARDEN_TRY(const lease::LeaseStore store, machine.open_leases(chooser.run_id, ""));
+  GPUWARDEN_TRY(const lease::LeaseStore store, machine.open_leases("", ""));
   lease::Situation situation = store.inspect(machine.lease_devices(snapshot));
   lease::Line line;
   others.spoken_for = line.look(situation, "", free_devices(snapshot, situation.leases), clock.now()).spoken_for;
   std::erase_if(others.spoken_for,
                 [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
   others.leases = situation.in_the_way();
-  std::erase_if(others.leases, [&](const facts::Lease& lease) { return holds(lease, chooser); });
+  const std::vector<Pid> ancestors = lease::own_ancestors();
+  std::erase_if(others.leases, [&](const facts::Lease& lease) { return holds(lease, chooser, ancestors); });
   return others;
 }
 
@@ -79,6 +84,16 @@ std::optional<std::uint32_t> place_in(const std::vector<Uuid>& order, const Uuid
 }
 
 }  // namespace
+
+std::vector<Pid> own_line() {
+  std::vector<Pid> line = lease::own_ancestors();
+  line.emplace_back(::getpid());
+  return line;
+}
+
+facts::Snapshot as_seen_within(facts::Snapshot snapshot, const std::vector<Uuid>& own) {
+  return without_past_load(without_processes(std::move(snapshot), own_line(), own), own);
+}
 
 facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
                                   const std::optional<std::vector<Uuid>>& devices) {

@@ -111,8 +111,7 @@ class Acquisition {
     const auto view = line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
     someone_goes_first_ = view.someone_can_go;
     const std::vector<facts::Lease> leases = situation.in_the_way();
-    own_line_ = lease::own_ancestors();
-    own_line_.emplace_back(::getpid());
+    own_line_ = own_line();
     std::vector<facts::Disabling> disabled;
     if (source_.disabled && !request_.gpus.force_cpu) {
       GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
@@ -121,8 +120,7 @@ class Acquisition {
     std::vector<Uuid> spoken_for = view.spoken_for;
     std::erase_if(spoken_for,
                   [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
-    const facts::Snapshot seen =
-        without_past_load(without_processes(result_.snapshot_, own_line_, situation.own), situation.own);
+    const facts::Snapshot seen = as_seen_within(result_.snapshot_, situation.own);
     const placement::Inputs inputs{seen, leases, spoken_for, request_.visibility, disabled};
     GPUWARDEN_TRY(result_.decision_, select_most(inputs));
     const auto again = [this](const placement::Inputs& calm) { return select_most(calm); };

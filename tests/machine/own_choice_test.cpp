@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpuwarden/machine/reserve.hpp"
@@ -28,10 +29,18 @@ TEST_F(Machines, WhatTheChooserOrItsRunHoldsIsFreeForItAlone) {
     EXPECT_THAT(choice, IsOk());
     return choice->decision.selected.size();
   };
-  EXPECT_EQ(chosen_by({.pids = {Pid{1}}, .run_id = ""}), 6U);
-  EXPECT_EQ(chosen_by({.pids = {Pid{1}}, .run_id = "run-2"}), 6U);
-  EXPECT_EQ(chosen_by({.pids = {Pid{1}}, .run_id = "run-1"}), 8U);
-  EXPECT_EQ(chosen_by({.pids = {Pid{::getpid()}}, .run_id = ""}), 8U);
+  EXPECT_EQ(chosen_by({.pids = {Pid{1}}}), 6U);
+  EXPECT_EQ(chosen_by({.pids = {Pid{::getpid()}}}), 8U);
+  // A child that inherits nothing but its parents.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int descriptor : two->descriptors()) ::close(descriptor);
+    const auto choice = choose_for(*machine, kAll, {.pids = {Pid{::getpid()}}}, {}, system_clock());
+    ::_exit(choice ? static_cast<int>(choice->decision.selected.size()) : 99);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 8) << "whatever its environment says";
 }
 
 facts::Snapshot used_by(std::int32_t pid, std::optional<Bytes> memory) {
