@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/lease/grounds.hpp"
 #include "lease/device_locks.hpp"
 #include "lease/kernel_locks.hpp"
 #include "lease/lock_file.hpp"
@@ -24,6 +26,10 @@ namespace fs = std::filesystem;
 /// Stands before the UUID in the names of the next level's files, once for each level.
 constexpr const char* kWithin = "within-";
 constexpr int kMostLevels = 16;
+/// Behind the name of a file that has none any more (proc_pid_fd(5)).
+constexpr std::string_view kRemoved = " (deleted)";
+/// How the names of grounds begin.
+constexpr const char* kGroundPrefix = "gpuwarden:";
 
 struct OpenLock {
   int descriptor = -1;
@@ -41,24 +47,34 @@ bool has_exclusive_lock(int descriptor) {
 }
 
 /// A file in memory that came with a lease.
-struct Ground {
+struct OpenGround {
   int descriptor = -1;
-  ino_t inode = 0;
-  std::string name;
+  Ground file;
 };
 
 std::string ground_name(const StoreOptions& options, const Uuid& uuid) {
-  return fmt::format("gpuwarden:{}{}", options.prefix, uuid.value);
+  return fmt::format("{}{}{}", kGroundPrefix, options.prefix, uuid.value);
 }
 
 struct Inherited {
   std::vector<OpenLock> locks;
-  std::vector<Ground> grounds;
+  std::vector<OpenGround> grounds;
 };
 
-Inherited find_inherited() {
+/// The file in memory that a descriptor of some process is, by its path in /proc.
+std::optional<Ground> ground_at(const fs::path& descriptor) {
   constexpr std::string_view kInMemory = "/memfd:";
-  constexpr std::string_view kRemoved = " (deleted)";
+  std::error_code unreadable;
+  std::string name = fs::read_symlink(descriptor, unreadable).string();
+  struct stat info{};
+  if (!name.starts_with(std::string(kInMemory) + kGroundPrefix) || ::stat(descriptor.c_str(), &info) != 0)
+    return std::nullopt;
+  name.erase(0, kInMemory.size());
+  if (name.ends_with(kRemoved)) name.erase(name.size() - kRemoved.size());
+  return Ground{info.st_ino, std::move(name)};
+}
+
+Inherited find_inherited() {
   Inherited found;
   for (const fs::path& path : list_directory("/proc/self/fd")) {
     const auto number = parse_integer(path.filename().string());
@@ -66,12 +82,7 @@ Inherited find_inherited() {
     if (!number || *number < 3 || ::fstat(static_cast<int>(*number), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const int descriptor = static_cast<int>(*number);
     if (has_exclusive_lock(descriptor)) found.locks.push_back({descriptor, info.st_dev, info.st_ino});
-    std::error_code unreadable;
-    std::string name = fs::read_symlink(path, unreadable).string();
-    if (!name.starts_with(kInMemory)) continue;
-    name.erase(0, kInMemory.size());
-    if (name.ends_with(kRemoved)) name.erase(name.size() - kRemoved.size());
-    found.grounds.push_back({descriptor, info.st_ino, std::move(name)});
+    if (auto ground = ground_at(path)) found.grounds.push_back({descriptor, std::move(*ground)});
   }
   return found;
 }
@@ -133,11 +144,11 @@ std::vector<int> inherited_of(const StoreOptions& options, const Device& device)
 }
 
 /// What came with the lease for claims within it.
-const Ground* ground_of(const StoreOptions& options, const Uuid& uuid) {
-  for (const Ground& ground : what_was_inherited().grounds) {
+const OpenGround* ground_of(const StoreOptions& options, const Uuid& uuid) {
+  for (const OpenGround& ground : what_was_inherited().grounds) {
     struct stat open{};
-    if (ground.name != ground_name(options, uuid)) continue;
-    if (::fstat(ground.descriptor, &open) == 0 && open.st_ino == ground.inode) return &ground;
+    if (ground.file.name != ground_name(options, uuid)) continue;
+    if (::fstat(ground.descriptor, &open) == 0 && open.st_ino == ground.file.inode) return &ground;
   }
   return nullptr;
 }
@@ -168,7 +179,7 @@ Level level_of(const StoreOptions& options, const Device& device) {
     const std::vector<int> own = inherited_of(level.options, level.device);
     if (own.empty()) break;
     level.inherited.insert(level.inherited.end(), own.begin(), own.end());
-    const Ground* ground = ground_of(level.options, device.uuid);
+    const OpenGround* ground = ground_of(level.options, device.uuid);
     if (ground != nullptr) level.inherited.push_back(ground->descriptor);
     level.device.kernel_file = ground != nullptr ? path_of_descriptor(ground->descriptor) : fs::path();
     level.options.prefix += kWithin;
@@ -183,6 +194,64 @@ Result<UniqueFd> make_ground(const StoreOptions& options, const Uuid& uuid) {
   if (!ground && (errno == EMFILE || errno == ENFILE))
     return std::unexpected(error_from_errno(errno, "cannot keep a lease of " + uuid.value));
   return ground;
+}
+
+std::vector<Ground> own_grounds(std::span<const int> descriptors) {
+  std::vector<Ground> own;
+  for (const int descriptor : descriptors) {
+    auto ground = ground_at(path_of_descriptor(descriptor));
+    const auto is_it = [&](const OpenGround& above) { return above.file == *ground; };
+    if (ground && std::ranges::none_of(what_was_inherited().grounds, is_it)) own.push_back(std::move(*ground));
+  }
+  return own;
+}
+
+std::vector<int> inherited_descriptors() {
+  std::vector<int> descriptors;
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    if (has_exclusive_lock(lock.descriptor)) descriptors.push_back(lock.descriptor);
+  }
+  for (const OpenGround& ground : what_was_inherited().grounds) {
+    if (ground_at(path_of_descriptor(ground.descriptor)) == ground.file) descriptors.push_back(ground.descriptor);
+  }
+  return descriptors;
+}
+
+void leave_outer_leases() {
+  for (const int descriptor : inherited_descriptors()) ::close(descriptor);
+}
+
+std::string to_lines(std::span<const Ground> grounds) {
+  std::string lines;
+  for (const Ground& ground : grounds) lines += fmt::format("{} {}\n", ground.inode, ground.name);
+  return lines;
+}
+
+std::vector<Ground> grounds_in(std::string_view lines) {
+  std::vector<Ground> grounds;
+  for (const std::string_view line : split(lines, '\n')) {
+    const auto words = split_words(line);
+    const auto inode = words.size() == 2 ? parse_integer(words[0]) : std::nullopt;
+    if (inode && *inode > 0 && words[1].starts_with(kGroundPrefix))
+      grounds.push_back({static_cast<std::uint64_t>(*inode), std::string(words[1])});
+  }
+  return grounds;
+}
+
+std::vector<Pid> processes_on(std::span<const Ground> grounds, const fs::path& proc_root) {
+  std::vector<Pid> pids;
+  if (grounds.empty()) return pids;
+  for (const fs::path& process : list_directory(proc_root)) {
+    const auto pid = parse_integer(process.filename().string());
+    if (!pid) continue;
+    const auto descriptors = list_directory(process / "fd");
+    const bool has_one = std::ranges::any_of(descriptors, [&](const fs::path& descriptor) {
+      const auto ground = ground_at(descriptor);
+      return ground && std::ranges::find(grounds, *ground) != grounds.end();
+    });
+    if (has_one) pids.push_back(Pid{static_cast<std::int32_t>(*pid)});
+  }
+  return pids;
 }
 
 }  // namespace gpuwarden::lease
