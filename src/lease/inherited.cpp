@@ -113,6 +113,17 @@ std::optional<int> inherited_lock_of(const fs::path& path) {
   return std::nullopt;
 }
 
+/// The descriptor that was inherited with a lock of the file that had this name and was removed since.
+std::optional<int> inherited_lock_of_removed(const fs::path& path) {
+  std::error_code unknown;
+  const std::string removed = fs::weakly_canonical(path, unknown).string().append(kRemoved);
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    const fs::path link = fs::read_symlink(path_of_descriptor(lock.descriptor), unknown);
+    if (link == removed && has_exclusive_lock(lock.descriptor)) return lock.descriptor;
+  }
+  return std::nullopt;
+}
+
 /// Whether those alone hold the file who hold what was inherited, or started this process: a holder whose file was
 /// removed has locked a new one since (HeldLeases::repair).
 bool is_held_beside(const StoreOptions& options, const fs::path& path, int inherited) {
@@ -134,11 +145,13 @@ std::vector<int> inherited_of(const StoreOptions& options, const Device& device)
   std::vector<int> descriptors;
   if (what_was_inherited().locks.empty()) return descriptors;
   for (const fs::path& path : lock_files(options, device)) {
-    if (const auto own = inherited_lock_of(path))
-      descriptors.push_back(*own);
-    else if (glance_at(path).value_or(LockState::free) != LockState::free &&
-             (descriptors.empty() || !is_held_beside(options, path, descriptors.front())))
-      return {};
+    const auto own = inherited_lock_of(path);
+    if (own) descriptors.push_back(*own);
+    if (own || glance_at(path).value_or(LockState::free) == LockState::free) continue;
+    // Where the kernel has no file of the device, the removed one is all that was inherited.
+    const auto above = descriptors.empty() ? inherited_lock_of_removed(path) : std::optional(descriptors.front());
+    if (!above || !is_held_beside(options, path, *above)) return {};
+    if (descriptors.empty()) descriptors.push_back(*above);
   }
   return descriptors;
 }
