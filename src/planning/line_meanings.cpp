@@ -13,6 +13,7 @@
 #include "gpuwarden/base/foreign_option.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/gpus.hpp"
+#include "planning/plan_name.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -32,7 +33,8 @@ struct Meaning {
   std::string_view off = {};  ///< the same, of a switch that is false
 };
 /// Sources: TrainingArguments of transformers; LLaMA-Factory's hparams (finetuning_type, stage, quantization_bit);
-/// TRL's ModelConfig (use_peft, load_in_4bit); accelerate launch --help; llama.cpp's common/arg.cpp.
+/// TRL's ModelConfig (use_peft, load_in_4bit); accelerate launch --help; llama.cpp's common/arg.cpp; torchrun's
+/// --nproc-per-node (torch/distributed/run.py: a number, auto, cpu, gpu, xpu).
 constexpr Meaning kMeanings[] = {
     {"--gradient-checkpointing", Takes::switched, "", "--recompute full", "--recompute none"},
     {"--no-gradient-checkpointing", Takes::nothing, "", "--recompute none"},
@@ -47,6 +49,7 @@ constexpr Meaning kMeanings[] = {
     {"--use-fsdp", Takes::switched, "", "--strategy fsdp1"},
     {"--fsdp", Takes::value, "offload", "--strategy fsdp1 --offload all"},
     {"--fsdp", Takes::value, "full_shard", "--strategy fsdp1"},
+    {"--zero-stage", Takes::value, "0", "--strategy ddp"},
     {"--zero-stage", Takes::value, "1", "--strategy zero1"},
     {"--zero-stage", Takes::value, "2", "--strategy zero2"},
     {"--zero-stage", Takes::value, "3", "--strategy zero3"},
@@ -67,7 +70,11 @@ constexpr Meaning kMeanings[] = {
     {"--stage", Takes::value, "sft", ""},
     {"--stage", Takes::value, "pt", ""},
     {"--quantization-bit", Takes::value, "8", "--quantization int8"},
+    // As many as the machine has: all GPUs that are planned for.
+    {"--nproc-per-node", Takes::value, "gpu", ""},
+    {"--nproc-per-node", Takes::value, "auto", ""},
 };
+constexpr auto kNodeCounts = std::to_array<std::string_view>({"--nnodes", "--num-nodes", "--num-machines"});
 
 constexpr std::int64_t kMostProcesses = 100'000;
 
@@ -121,16 +128,18 @@ class Line {
       look_at_task(found.name, value);
       if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
         look_at_count(found.name, static_cast<std::uint64_t>(*number));
-      if (found.name == "--gpus" && found.value) gpus_ = value;
-      if (found.name == "--expert-parallel") names_experts_ = true;
-      if (found.name.starts_with("--lora-target")) names_targets_ = true;
+      const std::string own = plan_name_of(found.name);
+      if (own == "gpus" && found.value) gpus_ = value;
+      if (own == "task") names_task_ = true;
+      if (own == "expert-parallel") names_experts_ = true;
+      if (own == "lora-targets") names_targets_ = true;
+      if (own == "tensor-parallel") look_at_ranks(value);
     }
     if (processes_ > 0) all_processes_ = processes_ * nodes_;
   }
 
   void look_at_task(std::string_view name, std::string_view value) {
     static constexpr auto kAdapters = std::to_array<std::string_view>({"--use-peft", "--lora", "--use-lora"});
-    if (name == "--task") names_task_ = true;
     if (name == "--finetuning-type" && value == "lora") adapters_ = true;
     if (name == "--quantization-bit" && value == "4") packed_ = true;
     if (value == "false") return;
@@ -140,13 +149,17 @@ class Line {
   }
 
   void look_at_count(std::string_view name, std::uint64_t count) {
-    static constexpr auto kRanks =
-        std::to_array<std::string_view>({"--tensor-parallel", "--tensor-parallel-size", "--tp", "--tp-size", "-tp",
-                                         "--data-parallel-size", "--dp", "--dp-size", "-dp"});
-    if (name == "--nnodes" || name == "--num-nodes" || name == "--num-machines") nodes_ = count;
+    static constexpr auto kReplicas =
+        std::to_array<std::string_view>({"--data-parallel-size", "--dp", "--dp-size", "-dp"});
+    if (has(kNodeCounts, name)) nodes_ = count;
     if (name == "--nproc-per-node" || name == "--num-gpus") processes_ = count;
     if (name == "--num-processes") all_processes_ = count;
-    if (has(kRanks, name)) ranks_ *= count;
+    if (has(kReplicas, name)) ranks_ *= count;
+  }
+
+  void look_at_ranks(std::string_view value) {
+    if (const auto ranks = parse_integer(value); ranks && *ranks > 0 && *ranks < kMostProcesses)
+      ranks_ *= static_cast<std::uint64_t>(*ranks);
   }
 
   /// How many GPUs "8xh100", "h100:8" and "rtx4090" name; 0: no number is there.
@@ -188,6 +201,10 @@ class Line {
     static constexpr auto kSwitches =
         std::to_array<std::string_view>({"--use-peft", "--lora", "--use-lora", "--qlora", "--load-in-4bit"});
     const std::string value = to_lower(found.value.value_or(""));
+    if (has(kSwitches, found.name) && value == "false") {
+      next_ += found.words;
+      return true;
+    }
     const bool valued =
         (found.name == "--finetuning-type" && value == "lora") || (found.name == "--quantization-bit" && value == "4");
     if (!valued && !(has(kSwitches, found.name) && (adapters_ || packed_))) return false;
@@ -205,16 +222,23 @@ class Line {
 
   /// How many processes there are is how many GPUs, if these are named on the line.
   bool say_gpus(const Found& found) {
-    static constexpr auto kCounts = std::to_array<std::string_view>(
-        {"--nproc-per-node", "--num-processes", "--num-gpus", "--nnodes", "--num-nodes", "--num-machines"});
+    static constexpr auto kCounts =
+        std::to_array<std::string_view>({"--nproc-per-node", "--num-processes", "--num-gpus"});
     const std::uint64_t named = named_gpus(gpus_);
+    const bool counts_nodes = has(kNodeCounts, found.name);
+    // One node, or nodes among which the GPUs that are named are divided.
+    const bool divides = named > 0 && nodes_ > 0 && named % nodes_ == 0 && all_processes_ == 0;
+    if (counts_nodes && found.value && parse_integer(*found.value) && (nodes_ == 1 || divides)) {
+      next_ += found.words;
+      return true;
+    }
     if (gpus_.empty() || all_processes_ == 0 || (named > 0 && named != all_processes_)) return false;
-    if (found.name == "--gpus" && named == 0) {
+    if (plan_name_of(found.name) == "gpus" && named == 0) {
       said_.insert(said_.end(), {"--gpus", fmt::format("{}x{}", all_processes_, gpus_)});
       next_ += found.words;
       return true;
     }
-    if (!has(kCounts, found.name)) return false;
+    if (!counts_nodes && !has(kCounts, found.name)) return false;
     next_ += found.words;
     return true;
   }

@@ -56,6 +56,9 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   EXPECT_EQ(plan({"./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}),
             plan({"Qwen3-8B-Q4_K_M.gguf", "--sequence", "8192", "--gpus", "l4"}));
   expect_error({"plan", "vllm", "serve", "--gpus", "l4"}, 2, "no model is given");
+  expect_error({"plan", "--gpus", "l4", "vllm serv gpt2"}, 2, "did you mean 'vllm serve'?");
+  expect_error({"plan", "llamafactory-cli train --stage=dpo --model_name_or_path gpt2", "--gpus", "l4"}, 2,
+               "'--stage dpo' is not planned");
 }
 
 TEST_F(PlanLines, AQuotedLineIsReadAsItsWords) {
