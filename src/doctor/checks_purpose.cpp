@@ -373,7 +373,7 @@ void purpose_no_gpu(const Subject& subject, Report& report) {
 std::vector<std::string> memory_steps(const planning::PlanAnswer& plan) {
   auto steps = planning::ways_to_fit(plan.search);
   const auto fewest = plan.search.smallest_gpus;
-  if (fewest && *fewest > plan.request.gpus.count)
+  if (steps.empty() && fewest && *fewest > plan.request.gpus.count)
     steps.push_back(fmt::format("{} x {} are enough", *fewest, plan.request.gpus.name));
   return steps;
 }
@@ -392,11 +392,12 @@ void purpose_memory(const Subject& subject, Report& report) {
   }
   const planning::Candidate& best = plan->best();
   const Bytes needed(static_cast<std::uint64_t>(best.estimate.expected()));
-  report.say(fmt::format("{}: {}", what,
-                         needed > gpus->usable ? fmt::format("{} needs {} of each, and {} are there", best.name,
-                                                             format_size(needed), format_size(gpus->usable))
-                                               : plan->search.reason),
-             memory_steps(*plan));
+  report.say(
+      fmt::format("{}: {}", what,
+                  needed > gpus->usable ? fmt::format("{} needs {}{}, and {} are there", best.name, format_size(needed),
+                                                      gpus->count > 1 ? " of each" : "", format_size(gpus->usable))
+                                        : plan->search.reason),
+      memory_steps(*plan));
 }
 
 constexpr auto kPurposeChecks = std::to_array<Check>({

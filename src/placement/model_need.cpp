@@ -52,7 +52,7 @@ Result<std::optional<planning::Workload>> work_of(const Request& request) {
   planning::Settings settings = work->settings;
   settings.parallel.data = std::max(settings.parallel.data, settings.parallel.expert);
   GPUWARDEN_CHECK(planning::check(settings));
-  const double share = work->serving_utilization;
+  const double share = planning::share_taken(*work);
   if (!(share > 0 && share <= 1))
     return fail(ErrorCode::invalid_argument, fmt::format("an engine that takes {} of a GPU's memory", share),
                 "give more than 0, at most 1");
@@ -69,7 +69,7 @@ Bytes ModelNeed::room_of(const Candidate& device) const {
   if (!device.known_free) return {};
   if (work_.settings.task != planning::Task::serving) return device.free;
   // An engine takes a share of the whole GPU, or does not start.
-  const double share = work_.serving_utilization * static_cast<double>(device.usable.value);
+  const double share = planning::share_taken(work_) * static_cast<double>(device.usable.value);
   return static_cast<double>(device.free.value) >= share ? device.usable : Bytes{};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/gpus.hpp"
 #include "planning/plan_name.hpp"
+#include "planning/tensor_overrides.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -90,9 +92,32 @@ struct Found {
   std::size_t words = 1;
 };
 
+std::optional<std::string> prefixed(std::string_view option, const std::optional<std::string>& value) {
+  return value ? std::optional(std::string(option) + *value) : std::nullopt;
+}
+
+/// The draft model that vLLM's --speculative-config names, as JSON; empty: none, or heads for the model itself.
+std::optional<std::string> draft_of(std::string_view config) {
+  const auto json = nlohmann::json::parse(config, nullptr, false);
+  if (!json.is_object() || !json.contains("model") || !json["model"].is_string()) return std::nullopt;
+  std::string model = json["model"].get<std::string>();
+  const bool one_word = !model.empty() && !model.starts_with('-') && split_words(model).size() == 1;
+  return one_word ? std::optional(std::move(model)) : std::nullopt;
+}
+
+/// What means something else where text-generation-launcher has it. Source: its --help.
+std::optional<std::string> words_of_tgi(std::string_view name, std::string_view value) {
+  if (name == "--max-total-tokens") return fmt::format("--sequence {}", value);
+  if (name == "--quantize" && value == "bitsandbytes") return "--quantization int8";
+  return std::nullopt;
+}
+
 class Line {
  public:
-  Line(const std::vector<std::string>& words, bool serves) : words_(words), serves_(serves) { look(); }
+  Line(const std::vector<std::string>& words, bool serves, std::string_view engine)
+      : words_(words), serves_(serves), engine_(engine) {
+    look();
+  }
 
   std::vector<std::string> take() {
     while (next_ < words_.size() && words_[next_] != "--") {
@@ -181,7 +206,7 @@ class Line {
 
   bool say(const Found& found) {
     if (found.name.empty()) return false;
-    if (say_task(found) || say_gpus(found) || say_experts(found)) return true;
+    if (say_task(found) || say_gpus(found) || say_experts(found) || say_of_server(found)) return true;
     const std::string value = to_lower(found.value.value_or(""));
     // Whether all of it is offloaded, or the optimizer, no such name says.
     if (found.name == "--deepspeed" && value.contains("offload") && !value.contains("_offload")) return false;
@@ -251,8 +276,23 @@ class Line {
     return true;
   }
 
+  /// What a server's option says by its value.
+  bool say_of_server(const Found& found) {
+    if (!found.value) return false;
+    std::optional<std::string> words;
+    if (found.name == "--override-tensor" || found.name == "-ot")
+      words = prefixed("--cpu-moe-layers ", host_experts_of(*found.value));
+    if (found.name == "--speculative-config") words = prefixed("--draft-model ", draft_of(*found.value));
+    if (engine_ == "tgi") words = words_of_tgi(found.name, *found.value);
+    if (!words) return false;
+    put(*words);
+    next_ += found.words;
+    return true;
+  }
+
   const std::vector<std::string>& words_;
   bool serves_;
+  std::string_view engine_;
   std::vector<std::string> said_;
   std::size_t next_ = 0;
   bool names_task_ = false;
@@ -271,8 +311,8 @@ class Line {
 
 }  // namespace
 
-std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves) {
-  return Line(options, serves).take();
+std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves, std::string_view engine) {
+  return Line(options, serves, engine).take();
 }
 
 }  // namespace gpuwarden::planning

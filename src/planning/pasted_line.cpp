@@ -22,34 +22,53 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
   return std::ranges::find(table, word) != table.end();
 }
 
-constexpr auto kPrograms = std::to_array<std::string_view>(
-    {"vllm",         "sglang", "python",           "python3",   "accelerate", "torchrun",
-     "deepspeed",    "trl",    "llamafactory-cli", "uv",        "uvx",        "sudo",
-     "nohup",        "env",    "llama-server",     "llama-cli", "llama",      "ollama",
-     "trtllm-serve", "docker", "podman",           "nerdctl"});
+constexpr auto kPrograms = std::to_array<std::string_view>({"vllm",
+                                                            "sglang",
+                                                            "python",
+                                                            "python3",
+                                                            "accelerate",
+                                                            "torchrun",
+                                                            "deepspeed",
+                                                            "trl",
+                                                            "llamafactory-cli",
+                                                            "uv",
+                                                            "uvx",
+                                                            "sudo",
+                                                            "nohup",
+                                                            "env",
+                                                            "llama-server",
+                                                            "llama-cli",
+                                                            "llama",
+                                                            "ollama",
+                                                            "trtllm-serve",
+                                                            "text-generation-launcher",
+                                                            "docker",
+                                                            "podman",
+                                                            "nerdctl"});
 constexpr auto kContainers = std::to_array<std::string_view>({"docker", "podman", "nerdctl"});
 /// Those whose every line serves.
-constexpr auto kServers =
-    std::to_array<std::string_view>({"llama-server", "llama-cli", "llama", "ollama", "trtllm-serve"});
+constexpr auto kServers = std::to_array<std::string_view>(
+    {"llama-server", "llama-cli", "llama", "ollama", "trtllm-serve", "text-generation-launcher"});
 /// What a program, or the beginning of a module's name, is of the engines besides vLLM.
 struct OfEngine {
   std::string_view program;
   std::string_view engine;
 };
 constexpr OfEngine kOfEngines[] = {
-    {"sglang", "sglang"},   {"llama-server", "llama.cpp"}, {"llama-cli", "llama.cpp"},
-    {"llama", "llama.cpp"}, {"ollama", "ollama"},          {"trtllm-serve", "tensorrt-llm"},
-    {"vllm", "vllm"}};
+    {"sglang", "sglang"}, {"llama-server", "llama.cpp"},    {"llama-cli", "llama.cpp"},          {"llama", "llama.cpp"},
+    {"ollama", "ollama"}, {"trtllm-serve", "tensorrt-llm"}, {"text-generation-launcher", "tgi"}, {"vllm", "vllm"}};
 /// An image of an engine, by a part of its name, and what it starts.
 struct Image {
   std::string_view part;
   std::string_view program;
   std::string_view action = {};
 };
-/// Sources: the ENTRYPOINT of vLLM's docker/Dockerfile (vllm-openai), of llama.cpp's .devops/cuda.Dockerfile (server).
+/// Sources: the ENTRYPOINT of vLLM's docker/Dockerfile (vllm-openai), of llama.cpp's .devops/cuda.Dockerfile (server),
+/// of TGI's Dockerfile (tgi-entrypoint.sh).
 /// SGLang's and NVIDIA's images start what is named behind them.
 constexpr Image kImages[] = {{"vllm-openai", "vllm", "serve"},
                              {"llama.cpp:server", "llama-server"},
+                             {"text-generation-inference", "text-generation-launcher"},
                              {"lmsysorg/sglang", {}},
                              {"nvcr.io/nvidia/", {}}};
 /// What follows a program's name.
@@ -320,7 +339,7 @@ Result<std::vector<std::string>> without_launcher(const std::vector<std::string>
   const Head head = head_of(line);
   std::vector<std::string> result(words.begin(), words.begin() + start);
   std::ranges::move(words_behind(head, line), std::back_inserter(result));
-  result = with_meanings(result, head.serves);
+  result = with_meanings(result, head.serves, head.engine);
   if (!head.serves || std::ranges::any_of(words, names_task)) return result;
   const bool usual = head.engine == "vllm";
   if (!head.engine.empty() && !(usual && std::ranges::any_of(words, names_engine)))

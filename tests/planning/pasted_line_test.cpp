@@ -173,9 +173,39 @@ TEST(PastedLine, AMistypedProgramIsGuessed) {
 }
 
 TEST(PastedLine, WhatIsNotPlannedIsLeftOutAndTold) {
-  const auto line = read_pasted_line("llama-server -m gpt2 -md small.gguf -ngld 99 --standalone");
+  const auto line = read_pasted_line("vllm serve gpt2 --speculative-config '{\"method\": \"ngram\"}' --standalone");
   ASSERT_THAT(line, IsOk());
-  EXPECT_THAT(line->needless, ::testing::Contains(HasSubstr("-md is left out: a draft model is not planned")));
+  EXPECT_THAT(line->needless, ::testing::Contains(HasSubstr("--speculative-config is left out: heads and n-grams")));
+}
+
+TEST(PastedLine, ADraftModelIsNamed) {
+  EXPECT_EQ(options_of("llama-server -m gpt2 -md small.gguf -ngld 99"),
+            "draft-model=small.gguf engine=llama.cpp task=serve");
+  EXPECT_EQ(options_of("vllm serve gpt2 --speculative-config '{\"model\": \"distilgpt2\", "
+                       "\"num_speculative_tokens\": 5}'"),
+            "draft-model=distilgpt2 engine=vllm task=serve");
+  EXPECT_EQ(options_of("vllm serve gpt2 --speculative-config '{\"model\": \"--gpus 8xh100\"}'"),
+            "engine=vllm task=serve");
+}
+
+TEST(PastedLine, ExpertsThatTheCpuKeepsByPatternsAreSaidInLayers) {
+  EXPECT_EQ(options_of("llama-server -m gpt2 -ot exps=CPU"), "cpu-moe-layers=all engine=llama.cpp task=serve");
+  EXPECT_EQ(options_of("llama-server -m gpt2 --override-tensor 'blk\\.([0-9]|1[0-9])\\.ffn_.*_exps\\.=CPU'"),
+            "cpu-moe-layers=20 engine=llama.cpp task=serve");
+  EXPECT_EQ(options_of("llama-server -m gpt2 -ot token_embd=CPU"), "'-ot token_embd=CPU' is not planned");
+}
+
+TEST(PastedLine, TgiHasWordsOfItsOwn) {
+  EXPECT_EQ(options_of("text-generation-launcher --model-id gpt2 --num-shard 2 --quantize awq --max-total-tokens 8192 "
+                       "--max-input-length 4096 --max-batch-prefill-tokens 4096 --sharded true --port 8080"),
+            "batched-tokens=4096 engine=tgi quantization=awq sequence=8192 task=serve tensor-parallel=2");
+  EXPECT_EQ(options_of("text-generation-launcher --model-id=gpt2 --quantize=bitsandbytes --cuda-memory-fraction=0.5"),
+            "engine=tgi quantization=int8 task=serve utilization=0.5");
+  EXPECT_EQ(options_of("docker run --gpus all -p 8080:80 ghcr.io/huggingface/text-generation-inference:3.0 "
+                       "--model-id gpt2 --max-total-tokens 2048"),
+            "engine=tgi sequence=2048 task=serve");
+  EXPECT_THAT(options_of("python -m sglang.launch_server --model-path gpt2 --max-total-tokens 2048"),
+              HasSubstr("unknown option '--max-total-tokens'"));
 }
 
 TEST(PastedLine, OllamasNamesMeanTheLatest) {
