@@ -31,12 +31,14 @@ std::vector<const GpuModel*> candidates(const Asked& asked) {
   return models;
 }
 
-/// How many of them the place has against how many the job takes: there as many must do as there are.
+/// How many of them the place has against how many the job takes: on a machine as many must do as there are; GPUs that
+/// are named are candidates, of which the ranking says how many there should be.
 void add_place(const Asked& asked, JobAnswer& answer) {
   if (asked.place.gpus.empty()) return;
   for (const Suggestion& one : answer.ranking) {
     const auto gpu = std::ranges::find(asked.place.gpus, one.model, &PlaceGpu::model);
     if (gpu == asked.place.gpus.end()) continue;
+    if (asked.place.named && static_cast<std::uint32_t>(gpu->count) < one.gpus) continue;
     planning::GpuGroup group = planning::gpus_of(*one.model);
     group.count = static_cast<std::uint32_t>(gpu->count);
     const auto count = planning::count_gpus_for(answer.job, group);

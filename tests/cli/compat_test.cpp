@@ -270,7 +270,7 @@ TEST_F(Compat, SelectAndDoctorCountTheSameGpusForAJob) {
     const auto here = answer({"--for", purpose, "--simulate", "h100x8"})["here"];
     const auto doctor =
         json({"doctor", "--for", purpose, "--only", "purpose-needs-more-memory", "--simulate", "h100x8"});
-    const std::size_t gpus = selected["satisfied"] == true ? selected["devices"].size() : 0;
+    const std::size_t gpus = selected["satisfied"] == true ? selected["selected"].size() : 0;
     EXPECT_EQ(here.is_null() ? 0U : here["needed"].get<std::size_t>(), gpus) << purpose;
     EXPECT_EQ(doctor["findings"].empty(), gpus > 0) << purpose;
   };
