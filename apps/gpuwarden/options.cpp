@@ -118,31 +118,6 @@ void fall_back_to_model(Context& context, const placement::JobConfig& config) {
         printable(*name));
 }
 
-/// -n 4, or -n 2:4. Without it the range of --nproc-per-node 2:4, which has a rank for each GPU.
-Result<void> fill_count(const Args& args, Selection& selection) {
-  Request& request = selection.request;
-  GPUWARDEN_TRY(auto count, range_option(args, "num-gpus", 4096));
-  const bool ranks_tell = args.text("nproc-per-node").value_or("").contains(':');
-  if (ranks_tell) {
-    GPUWARDEN_TRY(const auto ranks, range_option(args, "nproc-per-node", 4096));
-    if (count && ranks && *count != *ranks)
-      return fail(ErrorCode::invalid_argument, "--num-gpus and --nproc-per-node name different ranges",
-                  "a range of ranks has a GPU for each: leave out --num-gpus");
-    count = ranks;
-  }
-  if (!count) return {};
-  request.count = count->most;
-  if (count->least == count->most) return {};
-  if (!request.gpu_ids.empty())
-    return fail(ErrorCode::invalid_argument, "GPUs that are named and a range of them cannot be used together",
-                "leave out one of the two");
-  selection.least = count->least;
-  if (args.has("model") || args.has("model-size"))
-    return fail(ErrorCode::invalid_argument, "a range of GPUs and a model cannot be used together",
-                "name one number of GPUs");
-  return {};
-}
-
 /// As many GPUs as ranks where nothing else says how many, or which: a rank takes LOCAL_RANK as its device's number, as
 /// under torchrun.
 Result<void> fill_count_of_ranks(const Args& args, Request& request) {
@@ -167,7 +142,7 @@ Result<void> fill(const Context& context, Selection& selection) {
   given.erase("num-gpus");  // may be a range
   const auto device = given.extract("device");
   GPUWARDEN_CHECK(fill_gpus(given, request));
-  GPUWARDEN_CHECK(fill_count(args, selection));
+  GPUWARDEN_TRY(selection.least, placement::apply_count(args, request));
   if (device) GPUWARDEN_CHECK(fill_gpus({{device.key(), device.mapped()}}, request));
   GPUWARDEN_CHECK(fill_model(context, request));
   return fill_count_of_ranks(args, request);

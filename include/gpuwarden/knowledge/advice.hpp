@@ -78,31 +78,7 @@ enum class DriverStanding { unknown, below_minimum, too_new, below_required, bel
 std::string_view to_string(DriverStanding standing);
 DriverStanding standing_of(const DriverNeeds& needs, const Version& driver);
 
-/// A job, as far as its size decides.
-struct Job {
-  bool training = false;
-  double parameters = 0;
-  bool operator==(const Job&) const = default;
-};
-/// Bytes that the job's state takes: training 16 bytes per parameter (mixed precision with Adam; source: ZeRO, 2020),
-/// serving 2 bytes with a fifth on top (source: EleutherAI, Transformer Math 101).
-double bytes_needed(const Job& job);
-/// The share of a GPU's memory that the state may take: the rest is for activations, the context and fragments.
-inline constexpr double kUsableMemory = 0.9;
-
-/// A GPU for a job.
-struct Suggestion {
-  const GpuModel* model = nullptr;
-  int gpus = 0;        ///< how many hold the state: a power of two, or a multiple of eight
-  double rate = 0;     ///< of all of them: dense BF16 TFLOPS (training), GB/s (serving)
-  bool half = false;   ///< the rate is FP16's: no BF16 in hardware
-  std::string remark;  ///< what speaks against it
-};
-/// Best first: fewest GPUs, then the highest rate. Models that the newest toolkit or PyTorch has left, and those
-/// without a known rate, are not in it; nor are those of which more than `most` were needed.
-std::vector<Suggestion> rank_for(const Knowledge& knowledge, const Job& job,
-                                 const std::vector<const GpuModel*>& candidates, int most = 64);
-/// How rank_for thinks, in words.
-std::string rule_of(const Job& job);
+/// False for a model that the newest toolkit or PyTorch has left.
+bool is_served_by_newest(const Knowledge& knowledge, const GpuModel& model);
 
 }  // namespace gpuwarden::knowledge
