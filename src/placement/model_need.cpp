@@ -146,7 +146,8 @@ std::optional<ModelFit> ModelNeed::fit_on(const Kind& kind, std::size_t count) c
                .gpu = kind.group.name,
                .gpus = static_cast<std::uint32_t>(count),
                .candidate = std::move(*best),
-               .room = room};
+               .room = room,
+               .mixed = kind.mixed};
   fit.fit = fit.candidate.fit;
   fit.needed = planning::needed_free(work_, fit.candidate, room);
   return fit;
@@ -188,7 +189,7 @@ std::optional<ModelChoice> ModelNeed::choose_of(const Kind& kind) const {
     // Nobody is given GPUs that the plan leaves idle, unless so many were asked for.
     if (fit && !asked && !uses_all(*fit)) continue;
     if (!fit || fit->fit == Fit::does_not_fit || (best && rank_of(*fit) >= rank_of(best->fit))) continue;
-    best = ModelChoice{.count = count, .fit = *fit, .mixed = kind.mixed};
+    best = ModelChoice{.count = count, .fit = *fit};
     // The wide range of a guessed shape is no reason for more GPUs than are expected to do.
     if (rank_of(*fit) <= (work_.model.estimated ? 1 : 0)) break;
   }
@@ -297,7 +298,9 @@ ModelFit ModelNeed::on_taken(const ModelChoice& choice, std::span<const Candidat
   if (!taken.empty()) {
     fit.room = room_of(*std::ranges::min_element(taken, {}, [&](const Candidate& device) { return room_of(device); }));
     fit.fit = planning::judge(fit.candidate.estimate, {fit.room});
-    fit.gpu = kind_of({taken.begin(), taken.end()}).group.name;
+    const Kind kind = kind_of({taken.begin(), taken.end()});
+    fit.gpu = kind.group.name;
+    fit.mixed = kind.mixed;
   }
   fit.reason = sentence(fit) + choice.fewer;
   return fit;
@@ -306,9 +309,8 @@ ModelFit ModelNeed::on_taken(const ModelChoice& choice, std::span<const Candidat
 std::string ModelNeed::sentence(const ModelFit& fit) const {
   const planning::Estimate& estimate = fit.candidate.estimate;
   const bool one = fit.gpus * wanted_.request.nodes == 1;
-  const bool mixed = fit.gpu.contains(", ");
   const std::string where = fit.gpus == 1 ? "one " + fit.gpu
-                            : mixed       ? fmt::format("{} different GPUs ({})", fit.gpus, fit.gpu)
+                            : fit.mixed   ? fmt::format("{} different GPUs ({})", fit.gpus, fit.gpu)
                                           : fmt::format("{} x {}", fit.gpus, fit.gpu);
   std::string text = fmt::format(
       "{} {} {}{} for {}: ", printable(work_.model.name), verdict_words(fit.fit), where,
