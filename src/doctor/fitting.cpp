@@ -22,7 +22,8 @@ constexpr std::string_view kGetStartedPage = "https://pytorch.org/get-started/lo
 
 std::string no_wheel(const Subject& subject, const std::vector<int>& architectures) {
   if (std::ranges::any_of(architectures, knowledge::is_jetson))
-    return "install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
+    return "[@nvidia] install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: "
+           "https://pypi.jetson-ai-lab.io";
   std::vector<std::string> texts;
   for (const int one : architectures) texts.push_back("sm_" + std::to_string(one));
   const auto driver = driver_of(subject);
@@ -62,7 +63,7 @@ std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment
   if (platform_of(subject) == knowledge::Platform::macos) return knowledge::steps_without_cuda().front();
   const auto architectures = all_architectures(subject);
   if (architectures.empty() && is_elsewhere(subject) && nvidia_gpus(subject).empty())
-    return "send also: nvidia-smi, for the wheel that fits GPU and driver";
+    return "[@nvidia] send also: nvidia-smi, for the wheel that fits GPU and driver";
   if (architectures.empty())
     return fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStartedPage);
   const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver, wheel_machine(subject));
@@ -101,8 +102,9 @@ std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& r
   const auto own = subject.knowledge.min_driver(cuda, true);
   const int last = both(report.ask_driver({}), {.at_most = last_driver_branch(subject)}).at_most;
   if (needed && last > 0 && needed->major > last)
-    return {fmt::format("no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last),
-            fitting_torch(subject)};
+    return {
+        fmt::format("[@nvidia] no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last),
+        fitting_torch(subject)};
   const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;
   return plan_driver(subject, report, {.at_least = wanted ? wanted->major : 0});
 }
@@ -142,16 +144,21 @@ std::string toolkit_step(const Subject& subject, const Version& cuda, std::strin
   return install_toolkit(subject.environment, release);
 }
 
+/// The driver's lines of the kernel's log.
+constexpr std::string_view kDriverLines = "sudo dmesg | grep -i -E 'nvrm|xid'";
+
 std::string send_also(const Subject& subject) {
   if (!is_elsewhere(subject)) return {};
   std::vector<std::string> wanted;
   if (subject.snapshot.gpus.empty() || !driver_of(subject)) wanted.emplace_back("nvidia-smi");
   const auto& problem = subject.snapshot.problem;
-  if (problem || (subject.snapshot.gpus.empty() && !subject.snapshot.kernel_faults))
-    wanted.emplace_back("sudo dmesg | grep -i -E 'nvrm|xid'");
+  if (problem || (subject.snapshot.gpus.empty() && !subject.snapshot.kernel_faults)) wanted.emplace_back(kDriverLines);
   if (subject.environment.pythons.empty()) wanted.emplace_back("python -m torch.utils.collect_env");
   if (!subject.environment.host.distribution) wanted.emplace_back("cat /etc/os-release");
-  return wanted.empty() ? "" : "send also: " + join(wanted, ", ");
+  if (wanted.empty()) return "";
+  const bool log = std::ranges::find(wanted, kDriverLines) != wanted.end();
+  const std::string_view kind = log ? "driver_log" : !subject.environment.host.distribution ? "linux_nvidia" : "nvidia";
+  return knowledge::with_kind(kind, "send also: " + join(wanted, ", "));
 }
 
 }  // namespace gpuwarden::doctor
