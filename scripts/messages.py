@@ -108,8 +108,8 @@ def read(path):
             frame = error_frame()
             if frame and text:
                 frame.arguments[-1].append(text)
-            elif is_sentence(text):
-                others.append(text)
+            elif is_sentence(bare := re.sub(r"^\[@\w+\] ", "", text)):  # without the kind of a step
+                others.append(bare)
     return [error for error in errors if error[0] or error[1]], others
 
 

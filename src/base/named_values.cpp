@@ -27,7 +27,10 @@ std::vector<std::string> NamedValues::all(const std::string& name) const {
 }
 
 void NamedValues::fall_back_to(const NamedValues& other) {
-  for (const auto& [name, values] : other.values_) fall_back(name, values);
+  for (const auto& [name, values] : other.values_) {
+    if (!values_.try_emplace(name, values).second) continue;
+    if (const auto source = other.sources_.find(name); source != other.sources_.end()) sources_.insert(*source);
+  }
 }
 
 std::string NamedValues::spelled(std::string_view text) const {
@@ -51,7 +54,9 @@ std::unexpected<Error> NamedValues::refuse(std::string_view what, std::string_vi
 }
 
 Error NamedValues::about(std::string_view name, const Error& error) const {
-  return {ErrorCode::invalid_argument, fmt::format("{}{}: {}", prefix_, name, error.message), spelled(error.hint)};
+  const auto source = sources_.find(std::string(name));
+  const std::string given = source != sources_.end() ? source->second : fmt::format("{}{}", prefix_, name);
+  return {ErrorCode::invalid_argument, fmt::format("{}: {}", given, error.message), spelled(error.hint)};
 }
 
 Result<std::optional<std::uint32_t>> count_option(const NamedValues& values, const std::string& name,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::cluster {
 namespace {
@@ -81,6 +82,25 @@ Result<void> read_times(const Json& json, Node& node, telemetry::Reading& readin
   return {};
 }
 
+/// Each GPU with how it stands for somebody who wants one: no reader has to judge that anew.
+Json with_use(const facts::Snapshot& snapshot) {
+  Json json = facts::to_json(snapshot);
+  for (std::size_t i = 0; i < snapshot.gpus.size(); ++i)
+    json["gpus"][i]["use"] = facts::key_of(facts::use_of(snapshot.gpus[i]));
+  return json;
+}
+
+/// Leases, each with whether its GPU does nothing.
+Json with_idleness(const telemetry::Reading& reading) {
+  Json list = list_of(reading.leases);
+  for (const facts::GpuRecord& record : reading.snapshot.gpus) {
+    const facts::Lease* lease = facts::find_lease(reading.leases, record);
+    if (lease == nullptr) continue;
+    list[static_cast<std::size_t>(lease - reading.leases.data())]["idle"] = facts::is_idle_lease(record, lease);
+  }
+  return list;
+}
+
 }  // namespace
 
 Json to_json(const Node& node) {
@@ -92,8 +112,8 @@ Json to_json(const Node& node) {
   json["health_problem"] = told(node.health_problem);
   const auto seen = std::chrono::duration_cast<milliseconds>(node.seen.time_since_epoch()).count();
   json["seen_unix_ms"] = seen == 0 ? Json() : Json(seen);
-  json["snapshot"] = node.reading ? facts::to_json(node.reading->snapshot) : Json();
-  json["leases"] = node.reading ? list_of(node.reading->leases) : Json::array();
+  json["snapshot"] = node.reading ? with_use(node.reading->snapshot) : Json();
+  json["leases"] = node.reading ? with_idleness(*node.reading) : Json::array();
   if (node.leases_problem) json["leases"] = Json();
   json["events"] = node.reading ? list_of(node.reading->events) : Json::array();
   json["reading_seconds"] = node.reading ? Json(std::chrono::duration<double>(node.reading->took).count()) : Json();

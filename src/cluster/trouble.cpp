@@ -2,15 +2,22 @@
 #include "gpuwarden/cluster/trouble.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "gpuwarden/facts/use.hpp"
 
 namespace gpuwarden::cluster {
 
 bool has_gpu_in_trouble(const Node& node) {
-  const bool unfit =
-      std::ranges::any_of(node.health, [](const facts::Health& one) { return one.state == facts::HealthState::error; });
-  return unfit || (node.reading && std::ranges::any_of(node.reading->snapshot.gpus, facts::is_in_trouble));
+  std::set<Uuid> unfit;
+  for (const facts::Health& one : node.health) {
+    if (one.state == facts::HealthState::error) unfit.insert(one.uuid);
+  }
+  if (!node.reading) return !unfit.empty();
+  bool trouble = false;
+  for (const facts::GpuRecord& record : node.reading->snapshot.gpus)
+    trouble = facts::is_in_trouble(record, unfit.erase(facts::identity_of(record)) > 0) || trouble;
+  return trouble || !unfit.empty();  // what is left is a GPU that is not there any more
 }
 
 std::optional<facts::Disabling> out_of_use(const Node& node, const Uuid& gpu) {

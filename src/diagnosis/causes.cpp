@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 
@@ -18,6 +19,13 @@ namespace {
 
 std::vector<std::string> texts(std::span<const std::string_view> views) { return {views.begin(), views.end()}; }
 
+/// Steps without their kinds.
+std::vector<std::string> unmarked(std::span<const std::string_view> steps) {
+  std::vector<std::string> plain;
+  for (const std::string_view step : steps) plain.emplace_back(knowledge::marked_step(step).text);
+  return plain;
+}
+
 Json json_of(const DiagnosisCause& cause) {
   return {{"id", cause.id},     {"area", cause.area},     {"title", cause.title},
           {"link", cause.link}, {"source", cause.source}, {"rules", rules_of(cause).size()}};
@@ -26,8 +34,8 @@ Json json_of(const DiagnosisCause& cause) {
 Json whole_json_of(const DiagnosisCause& cause) {
   Json json = json_of(cause);
   json["meaning"] = cause.summary.empty() ? "" : cause.summary.back();
-  json["fix"] = texts(cause.fix);
-  json["confirm"] = texts(cause.confirm);
+  json["fix"] = unmarked(cause.fix);
+  json["confirm"] = unmarked(cause.confirm);
   json["explains"] = texts(cause.explains);
   json["follows_from"] = follows_from(cause);
   json["rules"] = Json::array();
@@ -77,7 +85,7 @@ std::vector<std::string> steps_of_all_programs(std::span<const std::string_view>
   std::vector<std::string> all;
   for (const std::string_view text : steps) {
     std::vector<std::string> programs;
-    std::string_view step = text;
+    std::string_view step = knowledge::marked_step(text).text;
     for (auto parts = programs_and_step(step); !parts.first.empty(); parts = programs_and_step(step)) {
       // What must not be known is no program to name.
       if (!parts.first.starts_with('!')) programs.emplace_back(parts.first);

@@ -48,18 +48,21 @@ std::optional<std::string> filled(std::string_view text, const Facts& facts, boo
 
 using Tags = std::set<std::string>;
 
-/// "[vllm,sglang] step": the step, where the log is of one of these programs (or a fact of that name is known); nothing
-/// where it is of another. "[!wsl] step": where it is not of that one. Of several brackets each must allow it.
-std::optional<std::string_view> for_program(std::string_view step, const Facts& facts, const Tags& tags) {
+/// "[vllm,sglang] step": the step with its kind, where the log is of one of these programs (or a fact of that name is
+/// known); nothing where it is of another. "[!wsl] step": where it is not of that one. Of several brackets each must
+/// allow it.
+std::optional<knowledge::MarkedStep> for_program(std::string_view step, const Facts& facts, const Tags& tags) {
   const auto allows = [&](std::string_view program) {
     program = trim(program);
     const bool wanted = !program.starts_with('!');
     const std::string name(program.substr(wanted ? 0 : 1));
     return (tags.contains(name) || facts.contains(name)) == wanted;
   };
+  const knowledge::MarkedStep marked = knowledge::marked_step(step);
+  step = marked.text;
   while (true) {
     const auto [programs, rest] = programs_and_step(step);
-    if (programs.empty()) return step;
+    if (programs.empty()) return knowledge::MarkedStep{marked.kind, step};
     if (std::ranges::none_of(split(programs, ','), allows)) return std::nullopt;
     step = rest;
   }
@@ -82,8 +85,10 @@ void add_filled(std::vector<std::string>& all, std::span<const std::string_view>
                 const Tags& tags) {
   for (const std::string_view text : texts) {
     const auto step = for_program(text, facts, tags);
-    auto words = step ? filled(*step, facts, true) : std::nullopt;
-    if (words && std::ranges::find(all, *words) == all.end()) all.push_back(std::move(*words));
+    const auto words = step ? filled(step->text, facts, true) : std::nullopt;
+    if (!words) continue;
+    std::string written = knowledge::with_kind(step->kind, *words);
+    if (std::ranges::find(all, written) == all.end()) all.push_back(std::move(written));
   }
 }
 

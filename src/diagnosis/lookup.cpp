@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 namespace {
@@ -172,7 +173,7 @@ std::vector<Page> all_pages() {
     places[cause.id] = pages.size();
     Page page{&cause, to_lower(fmt::format("{} {} {}", cause.id, cause.title, cause.area)), "", "", ""};
     for (const auto texts : {cause.summary, cause.fix, cause.confirm}) {
-      for (const auto text : texts) append(page.advice, text);
+      for (const auto text : texts) append(page.advice, knowledge::marked_step(text).text);
     }
     pages.push_back(std::move(page));
   }

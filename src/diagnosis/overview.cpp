@@ -8,6 +8,7 @@
 #include "diagnosis/line.hpp"
 #include "diagnosis/rules.hpp"
 #include "gpuwarden/knowledge/diagnosis.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 
@@ -49,7 +50,7 @@ PlainAdvice plain_advice(const Diagnosis& diagnosis) {
   for (const int index : rules.fitting(normalise(diagnosis.ordinary->text).text)) {
     const knowledge::DiagnosisRule& rule = rules.rule(index);
     if (rule.role == knowledge::Role::ordinary && !rule.says.empty())
-      return {std::string(rule.says), {rule.fix.begin(), rule.fix.end()}};
+      return {std::string(rule.says), knowledge::steps_on(diagnosis.platform, {rule.fix.begin(), rule.fix.end()})};
   }
   return {};
 }

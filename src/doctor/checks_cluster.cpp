@@ -38,7 +38,7 @@ void job_sees_more(const Subject& subject, Report& report) {
   if (seen <= slurm->granted_gpus.size()) return;
   report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} GPUs, Slurm granted {} to job {}", seen,
                          slurm->granted_gpus.size(), *slurm->job_id),
-             {"leave CUDA_VISIBLE_DEVICES as Slurm set it"});
+             {"[@nvidia] leave CUDA_VISIBLE_DEVICES as Slurm set it"});
 }
 
 void fewer_than_requested(const Subject& subject, Report& report) {

@@ -40,7 +40,7 @@ void no_devices(const Subject& subject, Report& report) {
   report.say(fmt::format("this {} container has no NVIDIA device, though the host has driver {}",
                          *subject.environment.containers.inside, *subject.environment.driver.loaded_version),
              {*subject.environment.containers.inside == "kubernetes"
-                  ? "resources: {limits: {nvidia.com/gpu: 1}}   # in the pod's specification"
+                  ? "[@nvidia] resources: {limits: {nvidia.com/gpu: 1}}   # in the pod's specification"
                   : "docker run --gpus all ..."});
 }
 
@@ -54,7 +54,7 @@ void uvm_not_passed(const Subject& subject, Report& report) {
   const bool listed = std::ranges::find(nodes, "/dev/nvidia-uvm", &facts::DeviceNode::path) != nodes.end();
   if (!listed || !exists("/dev/nvidiactl") || exists("/dev/nvidia-uvm")) return;
   report.say("this container has /dev/nvidiactl but not /dev/nvidia-uvm: nvidia-smi works, CUDA does not",
-             {"add --device /dev/nvidia-uvm --device /dev/nvidia-uvm-tools, or use --gpus all"});
+             {"[@device_files] add --device /dev/nvidia-uvm --device /dev/nvidia-uvm-tools, or use --gpus all"});
 }
 
 void toolkit_missing(const Subject& subject, Report& report) {
@@ -113,7 +113,7 @@ void linux_driver_in_wsl(const Subject& subject, Report& report) {
   if (!is_wsl(subject) || !subject.environment.driver.package) return;
   report.say(fmt::format("a Linux display driver is installed inside WSL: {}", *subject.environment.driver.package),
              {"sudo apt remove --purge '^nvidia-driver.*' '^libnvidia-.*' '^libcuda1'",
-              "update the driver on Windows instead"});
+              "[@nvidia] update the driver on Windows instead"});
 }
 
 void wsl_limits(const Subject& subject, Report& report) {
@@ -122,7 +122,7 @@ void wsl_limits(const Subject& subject, Report& report) {
                                              facts::find_package(*python, "sglang") != nullptr);
   if (!is_wsl(subject) || !serving || nvidia_gpus(subject).empty()) return;
   report.say("WSL: NVML answers only in part (no process lists, sometimes garbled names), and pinned memory is limited",
-             {"update the Windows driver; with vLLM set VLLM_WORKER_MULTIPROC_METHOD=spawn if workers hang"});
+             {"[@nvidia] update the Windows driver; with vLLM set VLLM_WORKER_MULTIPROC_METHOD=spawn if workers hang"});
 }
 
 void no_device_plugin(const Subject& subject, Report& report) {

@@ -112,7 +112,7 @@ void no_permission(const Subject& subject, Report& report) {
   const auto gpus = in_state(subject, GpuState::no_permission);
   if (gpus.empty()) return;
   report.say(fmt::format("this user may not read {}", name_gpus(gpus)),
-             {"ls -l /dev/nvidia*", "in a container or job: ask for the GPU (--gpus, srun --gpus)"});
+             {"ls -l /dev/nvidia*", "[@nvidia] in a container or job: ask for the GPU (--gpus, srun --gpus)"});
 }
 
 void prohibited(const Subject& subject, Report& report) {

@@ -265,7 +265,7 @@ void module_not_built(const Subject& subject, Report& report) {
       fmt::format("DKMS has not built driver {} for {}kernel {}: there is no module to load", *driver.dkms_version,
                   running ? "the running " : "", kernel),
       {install_kernel_headers(subject.environment), fmt::format("sudo dkms autoinstall -k {}", shell_word(kernel)),
-       "sudo modprobe nvidia", "send also: /var/lib/dkms/nvidia/*/build/make.log, if the build fails"});
+       "sudo modprobe nvidia", "[@modules] send also: /var/lib/dkms/nvidia/*/build/make.log, if the build fails"});
 }
 
 void headers_missing(const Subject& subject, Report& report) {
@@ -284,7 +284,7 @@ void firmware_missing(const Subject& subject, Report& report) {
   report.say(
       fmt::format("GSP firmware {} lies in /lib/firmware/nvidia, the loaded driver is {}",
                   driver.firmware_version->empty() ? "is missing:" : *driver.firmware_version, *driver.loaded_version),
-      {fmt::format("reinstall the firmware package of driver {}", *driver.loaded_version), "sudo reboot"});
+      {fmt::format("[@driver] reinstall the firmware package of driver {}", *driver.loaded_version), "sudo reboot"});
 }
 
 void firmware_switched_off(const Subject& subject, Report& report) {
@@ -340,7 +340,7 @@ void nodes_blocked(const Subject& subject, Report& report) {
   if (blocked.empty()) return;
   const std::string fix = subject.environment.slurm && subject.environment.slurm->job_id
                               ? "ask for the GPU: srun --gpus=1 ..."
-                              : "start the container with --gpus all (or --device nvidia.com/gpu=all)";
+                              : "[@nvidia] start the container with --gpus all (or --device nvidia.com/gpu=all)";
   report.say(fmt::format("the cgroup of this process does not allow {}", join(blocked, ", ")), {fix});
 }
 

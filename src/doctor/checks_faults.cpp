@@ -119,6 +119,13 @@ std::string text_of(const XidGroup& group, const knowledge::XidCode& row) {
   return fmt::format("{}: {}", title_of(group), row.description.empty() ? row.mnemonic : row.description);
 }
 
+/// The kind of the step that a row asks for.
+std::string_view kind_of_action(const knowledge::XidCode& row) {
+  constexpr int kRemapped = 63;  // a row is replaced, or a page set aside, by the next reset
+  const bool resets = row.action == "RESET_GPU" || row.action == "WORKFLOW_XID_48" || row.code == kRemapped;
+  return resets ? "reset" : "admin";
+}
+
 template <class Wanted>
 void xids(const Subject& subject, Report& report, std::string_view severity, Wanted wanted) {
   for (const XidGroup& group : xid_groups(subject)) {
@@ -128,7 +135,7 @@ void xids(const Subject& subject, Report& report, std::string_view severity, Wan
     if (row->action_plain == "no action")
       fix.emplace_back("nothing needs to be done; watch whether it comes again");
     else if (!row->action_plain.empty())
-      fix.emplace_back(row->action_plain);
+      fix.push_back(knowledge::with_kind(kind_of_action(*row), row->action_plain));
     fix.push_back(fmt::format("gpuwarden compat xid {}", group.code));
     Finding& finding = report.say(text_of(group, *row), fix);
     if (const auto why = why_of(*row); !why.empty()) finding.why = why;
@@ -152,10 +159,11 @@ void xid_nvlink(const Subject& subject, Report& report) {
     if (row == nullptr || !is_of_nvlink(*row)) continue;
     const std::string look = fmt::format("gpuwarden compat xid {}", group.code);
     if (group.fatal)
-      report.say(Severity::error, text_of(group, *row) + ", fatal",
-                 {"end the GPU's work and reset it: sudo nvidia-smi --gpu-reset -i ID; after it came again, ask the "
-                  "vendor",
-                  look});
+      report.say(
+          Severity::error, text_of(group, *row) + ", fatal",
+          {"[@reset] end the GPU's work and reset it: sudo nvidia-smi --gpu-reset -i ID; after it came again, ask the "
+           "vendor",
+           look});
     else
       report.say(text_of(group, *row) + ", not fatal",
                  {"nothing, unless Xid 154 asks for more or it comes again: then ask the vendor", look});
@@ -166,7 +174,7 @@ void xid_unknown(const Subject& subject, Report& report) {
   for (const XidGroup& group : xid_groups(subject)) {
     if (subject.knowledge.xid(static_cast<int>(group.code)) != nullptr) continue;
     report.say(fmt::format("{}: this code is not in this version's knowledge base", title_of(group)),
-               {"look it up in NVIDIA's Xid catalog"});
+               {"[@nvidia] look it up in NVIDIA's Xid catalog"});
   }
 }
 

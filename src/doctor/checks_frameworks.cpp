@@ -288,7 +288,7 @@ void bitsandbytes_cuda(const Subject& subject, Report& report) {
       steps.push_back(pip_install(*torch.python, "bitsandbytes>=" + to_string(better->first)));
     else if (better != nullptr)
       steps.push_back(pip_install(*torch.python, "bitsandbytes==" + to_string(better->last)));
-    steps.emplace_back("or a PyTorch for a CUDA that it has: " + join(listed(build->cuda), ", "));
+    steps.emplace_back("[@nvidia] or a PyTorch for a CUDA that it has: " + join(listed(build->cuda), ", "));
     report.say(
         fmt::format("bitsandbytes {}{} has no library for CUDA {}, with which PyTorch {} was built", to_string(*own),
                     where(*torch.python), to_string(knowledge::release_of(*torch.cuda)), torch.version),

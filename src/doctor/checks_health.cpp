@@ -96,7 +96,7 @@ void remap_failed(const Subject& subject, Report& report) {
       gpus_that(subject, [](const GpuRecord& gpu) { return value_of(gpu.sample.remapped_rows_failed) > 0; });
   if (gpus.empty()) return;
   report.say(fmt::format("{} could not replace a broken memory row: replace the GPU", name_gpus(gpus)),
-             {"take it out of service; nvidia-bug-report.sh; ask the vendor for a replacement"});
+             {"[@nvidia] take it out of service; nvidia-bug-report.sh; ask the vendor for a replacement"});
 }
 
 void no_spare_rows(const Subject& subject, Report& report) {
@@ -125,7 +125,7 @@ void many_retired(const Subject& subject, Report& report) {
   });
   if (gpus.empty()) return;
   report.say(fmt::format("{} retired {} or more memory pages", name_gpus(gpus, "has", "have"), kManyRetiredPages),
-             {"ask the vendor for a replacement: that is NVIDIA's criterion"});
+             {"[@nvidia] ask the vendor for a replacement: that is NVIDIA's criterion"});
 }
 
 bool is_held_back(const GpuRecord& gpu, std::initializer_list<ThrottleReason> by) {
@@ -215,7 +215,7 @@ void narrow_link(const Subject& subject, Report& report) {
   if (gpus.empty()) return;
   report.say(fmt::format("{} on x{} of x{} PCIe lanes", name_gpus(gpus, "runs", "run"),
                          gpus[0]->sample.pcie_width->value, gpus[0]->gpu.pcie_width_max->value),
-             {"reseat the card, or choose a slot with all lanes (the board's manual, lspci -vv)"});
+             {"[@bus] reseat the card, or choose a slot with all lanes (the board's manual, lspci -vv)"});
 }
 
 void slow_link(const Subject& subject, Report& report) {

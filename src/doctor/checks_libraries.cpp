@@ -48,7 +48,7 @@ void stub_first(const Subject& subject, Report& report) {
   const Library* cuda = first_of(subject, "libcuda.so.1");
   if (cuda == nullptr || cuda->origin != "stubs") return;
   report.say(fmt::format("programs load the toolkit's stub instead of the driver's libcuda: {}", cuda->path),
-             {"remove the folder stubs from LD_LIBRARY_PATH; it is for linking only"});
+             {"[@linux_nvidia] remove the folder stubs from LD_LIBRARY_PATH; it is for linking only"});
 }
 
 void wsl_shadowed(const Subject& subject, Report& report) {
@@ -107,7 +107,7 @@ void loader_path_mixed(const Subject& subject, Report& report) {
       report.say(
           fmt::format("LD_LIBRARY_PATH has {}, PyTorch {} brings CUDA {}: the folder's libraries are loaded first",
                       folder, torch.version, to_string(knowledge::release_of(*torch.cuda))),
-          {fmt::format("remove {} from LD_LIBRARY_PATH; PyTorch needs no toolkit to run", folder)});
+          {fmt::format("[@linux_nvidia] remove {} from LD_LIBRARY_PATH; PyTorch needs no toolkit to run", folder)});
       return;
     }
   }
@@ -124,9 +124,10 @@ void cudnn_differs(const Subject& subject, Report& report) {
       const bool first = other != nullptr && other->origin == "LD_LIBRARY_PATH";
       if (!own || !version || !first || path == nullptr) continue;
       if (knowledge::release_of(*own) == knowledge::release_of(*version)) continue;
-      report.say(fmt::format("cuDNN {} from LD_LIBRARY_PATH is loaded before the {} that PyTorch brings{}",
-                             to_string(*version), to_string(*own), where(python)),
-                 {fmt::format("remove {} from LD_LIBRARY_PATH", other->path.substr(0, other->path.rfind('/')))});
+      report.say(
+          fmt::format("cuDNN {} from LD_LIBRARY_PATH is loaded before the {} that PyTorch brings{}",
+                      to_string(*version), to_string(*own), where(python)),
+          {fmt::format("[@linux] remove {} from LD_LIBRARY_PATH", other->path.substr(0, other->path.rfind('/')))});
       return;
     }
   }

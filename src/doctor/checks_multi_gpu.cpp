@@ -185,7 +185,7 @@ void acs(const Subject& subject, Report& report) {
 void iommu(const Subject& subject, Report& report) {
   if (subject.environment.host.iommu != true || nvidia_gpus(subject).size() < 2 || is_virtual_machine(subject)) return;
   report.say("the IOMMU translates DMA: traffic between GPUs can be slow or hang",
-             {"add iommu=pt to the kernel command line", "sudo reboot"});
+             {"[@modules] add iommu=pt to the kernel command line", "sudo reboot"});
 }
 
 bool has_infiniband(const Subject& subject) {

@@ -188,7 +188,7 @@ void purpose_gpu(const Subject& subject, Report& report) {
 std::string what_runs(const Subject& subject) {
   const auto gpus = nvidia_gpus(subject);
   return gpus.empty() || gpus[0]->gpu.name.empty()
-             ? "send also: nvidia-smi"
+             ? "[@nvidia] send also: nvidia-smi"
              : fmt::format("gpuwarden compat --gpu {}   # what runs on it", shell_word(gpus[0]->gpu.name));
 }
 
@@ -265,7 +265,7 @@ void say_needs(const Subject& subject, const knowledge::PackageNeeds& row, Repor
   if (driver) asks.push_back("driver " + to_string(*driver));
   if (row.torch) asks.push_back("PyTorch " + to_string(row.torch));
   std::vector<std::string> steps{std::string(row.install)};
-  if (!row.note.empty()) steps.emplace_back(row.note);
+  if (!row.note.empty()) steps.push_back(knowledge::with_kind("nvidia", row.note));
   report.say(fmt::format("{} is not installed; {} run here{}", row.package, releases_of(row),
                          asks.empty() ? ", as far as is known" : fmt::format(" (they ask for {})", join(asks, ", "))),
              std::move(steps));
@@ -356,7 +356,7 @@ void purpose_architecture(const Subject& subject, Report& report) {
   if (able || !range) return;
   report.say(fmt::format("no toolkit here compiles for sm_{}: it needs CUDA {}{}", architecture,
                          to_string(range->first), range->second ? " to " + to_string(range->second) : " or newer"),
-             {"https://developer.nvidia.com/cuda-toolkit-archive"});
+             {"[@nvidia] https://developer.nvidia.com/cuda-toolkit-archive"});
 }
 
 void purpose_no_gpu(const Subject& subject, Report& report) {

@@ -41,7 +41,7 @@ std::string framework_toolkit(const Subject& subject) {
                           fmt::format("gpuwarden env use {}", to_string(knowledge::release_of(*torch.cuda))));
   }
   return here_or_elsewhere(subject, "gpuwarden env use VERSION   # the one of torch.version.cuda",
-                           "send also: python -c 'import torch; print(torch.version.cuda)'");
+                           "[@nvidia] send also: python -c 'import torch; print(torch.version.cuda)'");
 }
 
 /// The first toolkit whose nvcc knows "89".
@@ -93,16 +93,18 @@ std::vector<std::string> steps_for_missing_hip_kernel(const Subject& subject) {
       fmt::format("python -c 'import torch; print(torch.version.hip, torch.cuda.get_arch_list())'   # is {} there?",
                   gfx.empty() ? "the name that rocminfo shows" : gfx)};
   if (gfx.empty()) {
-    steps.emplace_back("rocminfo | grep gfx");
+    steps.emplace_back("[@linux_nvidia] rocminfo | grep gfx");
     steps.emplace_back(
-        "a Radeon that is not there: HSA_OVERRIDE_GFX_VERSION=10.3.0 (RDNA 2, gfx1031 to gfx1036) or 11.0.0 (RDNA 3, "
+        "[@nvidia] a Radeon that is not there: HSA_OVERRIDE_GFX_VERSION=10.3.0 (RDNA 2, gfx1031 to gfx1036) or 11.0.0 "
+        "(RDNA 3, "
         "gfx1101 to gfx1103, gfx1150, gfx1151) before the program takes the code of a relative");
   } else if (!relative.empty()) {
     steps.push_back(
         fmt::format("export HSA_OVERRIDE_GFX_VERSION={}   # takes the code of a relative that is there", relative));
   }
   steps.emplace_back(
-      "take PyTorch of a newer ROCm, which may know the GPU: https://pytorch.org/get-started/locally/, or AMD's own "
+      "[@nvidia] take PyTorch of a newer ROCm, which may know the GPU: https://pytorch.org/get-started/locally/, or "
+      "AMD's own "
       "builds: https://rocm.docs.amd.com/projects/radeon/en/latest/");
   steps.push_back(fmt::format("only where you build it yourself: PYTORCH_ROCM_ARCH={} for the build",
                               gfx.empty() ? "the GPU's gfx name" : gfx));
@@ -151,10 +153,10 @@ void driver_message(const Subject& subject, Report& report) {
                steps_for_older_driver(subject, report, offered));
   }
   for (const auto* message : of_kind(subject, "no_driver"))
-    report.say(
-        fmt::format("PyTorch finds no NVIDIA driver{}", at_line(*message)),
-        {"in a container: start it with --gpus all",
-         here_or_elsewhere(subject, "else: gpuwarden driver status", "else: nvidia-smi; sudo dmesg | grep -i nvrm")});
+    report.say(fmt::format("PyTorch finds no NVIDIA driver{}", at_line(*message)),
+               {"[@nvidia] in a container: start it with --gpus all",
+                here_or_elsewhere(subject, "[@linux_nvidia] else: gpuwarden driver status",
+                                  "[@linux_nvidia] else: nvidia-smi; sudo dmesg | grep -i nvrm")});
 }
 
 constexpr std::string_view kNewerDriver = "a newer driver";
@@ -169,20 +171,23 @@ struct CudaError {
 /// source: cuda_runtime_api.h, cudaError
 constexpr auto kCudaErrors = std::to_array<CudaError>({
     {"34", "the toolkit's stub was loaded instead of the driver's libcuda",
-     "remove stubs folders from LD_LIBRARY_PATH"},
+     "[@linux] remove stubs folders from LD_LIBRARY_PATH"},
     {"35", "the driver is older than the program's CUDA", kNewerDriver},
     {"46", "all GPUs are busy or unavailable (exclusive compute mode?)", "nvidia-smi -q -d COMPUTE"},
-    {"100", "no GPU is visible to this process", "check CUDA_VISIBLE_DEVICES, the container and Slurm's grant"},
+    {"100", "no GPU is visible to this process",
+     "[@nvidia] check CUDA_VISIBLE_DEVICES, the container and Slurm's grant"},
     {"101", "CUDA_VISIBLE_DEVICES names a GPU that does not exist", "nvidia-smi -L; unset CUDA_VISIBLE_DEVICES"},
     {kFabric,
      "the NVSwitch fabric is not ready (the fabric manager is missing, not running, or not of the driver's exact "
      "version)",
      ""},
     {"803", "libcuda does not fit the kernel module, usually a stale cuda-compat",
-     "take cuda-compat off the loader's path: /compat in LD_LIBRARY_PATH, cuda-compat.conf in /etc/ld.so.conf.d "
+     "[@linux_nvidia] take cuda-compat off the loader's path: /compat in LD_LIBRARY_PATH, cuda-compat.conf in "
+     "/etc/ld.so.conf.d "
      "(vLLM's "
      "images from 0.15 on); then run ldconfig"},
-    {"804", "cuda-compat was loaded on a GPU that it does not serve", "remove /compat folders from LD_LIBRARY_PATH"},
+    {"804", "cuda-compat was loaded on a GPU that it does not serve",
+     "[@linux_nvidia] remove /compat folders from LD_LIBRARY_PATH"},
     {"999", "the driver gave no reason; after a suspend it is usually nvidia_uvm",
      "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm"},
 });
@@ -194,8 +199,9 @@ void cuda_errors(const Subject& subject, Report& report) {
     if (message->value == kFabric && fabric_is_told) continue;
     const auto* const known = std::ranges::find(kCudaErrors, message->value, &CudaError::number);
     if (known == kCudaErrors.end())
-      report.say(fmt::format("CUDA does not start: error {}{}", message->value, at_line(*message)),
-                 {fmt::format("look up CUDA error {} in the CUDA driver API's list, CUresult", message->value)});
+      report.say(
+          fmt::format("CUDA does not start: error {}{}", message->value, at_line(*message)),
+          {fmt::format("[@nvidia] look up CUDA error {} in the CUDA driver API's list, CUresult", message->value)});
     else
       report.say(fmt::format("CUDA does not start, error {}: {}{}", message->value, known->meaning, at_line(*message)),
                  known->number == kFabric     ? fabric_steps(subject)
@@ -228,7 +234,7 @@ void asked_in_vain(const Subject& subject, Report& report) {
                  fitting_torch(subject));
     else
       report.say(fmt::format("PyTorch{} sees no GPU: torch.cuda.is_available() is False{}", version, at_line(*message)),
-                 rocm ? std::vector<std::string>{"rocminfo | grep gfx   # does ROCm see the GPU?",
+                 rocm ? std::vector<std::string>{"[@linux_nvidia] rocminfo | grep gfx   # does ROCm see the GPU?",
                                                  "id -nG   # this user must be in the groups render and video"}
                       : std::vector<std::string>{
                             "python -c 'import torch; torch.cuda.init()'   # says why",
@@ -278,9 +284,9 @@ void ollama_on_cpu(const Subject& subject, Report& report) {
     if (gpus.empty()) continue;
     report.say(
         fmt::format("ollama found no GPU that it can use, though {} is there{}", gpus[0]->gpu.name, at_line(*message)),
-        {"sudo systemctl restart ollama   # after the driver was installed or has come back from sleep",
+        {"[@linux_nvidia] sudo systemctl restart ollama   # after the driver was installed or has come back from sleep",
          "sudo journalctl -u ollama | grep -i -E 'cuda|gpu|librar'   # why it left the GPU out",
-         "in a container: start it with --gpus all"});
+         "[@nvidia] in a container: start it with --gpus all"});
   }
 }
 
@@ -340,7 +346,7 @@ std::vector<std::string> steps_for_library(const Subject& subject, std::string_v
   for (const Torch& torch : torches(subject)) {
     if (torch.cuda && std::to_string(torch.cuda->major) != release)
       steps.push_back(
-          fmt::format("what asks for it is built for CUDA {}, PyTorch {} for CUDA {}: install its build for "
+          fmt::format("[@nvidia] what asks for it is built for CUDA {}, PyTorch {} for CUDA {}: install its build for "
                       "CUDA {}, or the PyTorch that it names",
                       release, torch.version, to_string(*torch.cuda), torch.cuda->major));
   }
@@ -415,7 +421,7 @@ void ptx(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "ptx_unsupported"))
     report.say(fmt::format("the driver cannot compile this program's PTX: the toolkit was newer{}", at_line(*message)),
                {plan_driver(subject, report, {.at_least = own ? *own + 1 : 0}).front(),
-                "or a build with code for this GPU, or cuda-compat on a data-centre GPU"});
+                "[@nvidia] or a build with code for this GPU, or cuda-compat on a data-centre GPU"});
 }
 
 void capability(const Subject& subject, Report& report) {

@@ -85,7 +85,7 @@ void cgroup_memory(const Subject& subject, Report& report) {
   if (host.memory_limit->value * 4 >= gpus.value) return;
   report.say(fmt::format("this job or container may use {} of memory, for GPUs with {}",
                          format_size(*host.memory_limit), format_size(gpus)),
-             {"ask for more: --memory (docker), --mem (Slurm), resources.limits.memory (Kubernetes)"});
+             {"[@no_mac] ask for more: --memory (docker), --mem (Slurm), resources.limits.memory (Kubernetes)"});
 }
 
 void disk_full(const Subject& subject, Report& report) {
@@ -104,7 +104,7 @@ void few_cpus(const Subject& subject, Report& report) {
   const auto gpus = nvidia_gpus(subject).size();
   if (!cpus || gpus == 0 || static_cast<std::size_t>(*cpus) >= 2 * gpus) return;
   report.say(fmt::format("{} CPUs for {} GPUs: each GPU needs a process, and that its data loaders", *cpus, gpus),
-             {"ask for more CPUs: --cpus-per-gpu (Slurm), --cpus (docker)"});
+             {"[@no_mac] ask for more CPUs: --cpus-per-gpu (Slurm), --cpus (docker)"});
 }
 
 void numa_balancing(const Subject& subject, Report& report) {

@@ -142,7 +142,8 @@ void build_failed(const Subject& subject, Report& report) {
   const auto branch = Version::parse(version);
   for (std::string& step : plan_driver(told, report, no_older_than(told, report, branch ? branch->major : 0)))
     steps.push_back(std::move(step));
-  steps.emplace_back("the log's first error says which: missing headers, or a kernel newer than that driver");
+  steps.emplace_back(
+      "[@modules] the log's first error says which: missing headers, or a kernel newer than that driver");
   report.say(fmt::format("DKMS could not build driver {} for kernel {}{}", version.empty() ? "nvidia" : version, kernel,
                          at_line(*message)),
              std::move(steps));
@@ -154,8 +155,9 @@ void container_cuda(const Subject& subject, Report& report) {
   if (!cuda) return;
   const auto own = driver_cuda(subject);
   std::vector<std::string> steps = driver_steps_for_cuda(subject, report, *cuda);
-  steps.push_back(fmt::format("or take an image for CUDA {}", own ? to_string(*own) + " or older" : "of this driver"));
-  if (!own && is_elsewhere(subject)) steps.emplace_back("send also: nvidia-smi of the host");
+  steps.push_back(
+      fmt::format("[@nvidia] or take an image for CUDA {}", own ? to_string(*own) + " or older" : "of this driver"));
+  if (!own && is_elsewhere(subject)) steps.emplace_back("[@nvidia] send also: nvidia-smi of the host");
   report.say(fmt::format("the container asks for CUDA {}, which the host's driver does not offer{}{}", to_string(*cuda),
                          own ? fmt::format(" (it offers {})", to_string(*own)) : "", at_line(*message)),
              std::move(steps));

@@ -103,11 +103,12 @@ void too_old_for_gpu(const Subject& subject, Report& report) {
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   const Version first = subject.knowledge.toolkits_for(architecture)->first;
   const Version wanted = std::max(first, cuda_of_torch_to_be(subject).value_or(first));
-  report.say(fmt::format("nvcc {} cannot compile for {} ({}, sm_{}); CUDA {} is the first that can",
-                         release_text(*cuda), name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(first)),
-             {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
-              fmt::format("or the CUDA toolkit {} or newer: https://developer.nvidia.com/cuda-toolkit-archive",
-                          to_string(first))});
+  report.say(
+      fmt::format("nvcc {} cannot compile for {} ({}, sm_{}); CUDA {} is the first that can", release_text(*cuda),
+                  name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(first)),
+      {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+       fmt::format("[@nvidia] or the CUDA toolkit {} or newer: https://developer.nvidia.com/cuda-toolkit-archive",
+                   to_string(first))});
 }
 
 void dropped_gpu(const Subject& subject, Report& report) {
@@ -117,11 +118,11 @@ void dropped_gpu(const Subject& subject, Report& report) {
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   const Version last = subject.knowledge.toolkits_for(architecture)->second;
   const Version wanted = std::min(last, cuda_of_torch_to_be(subject).value_or(last));
-  report.say(
-      fmt::format("nvcc {} no longer compiles for {} ({}, sm_{}); CUDA {} is the last that does", release_text(*cuda),
-                  name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(last)),
-      {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
-       fmt::format("or the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive", to_string(last))});
+  report.say(fmt::format("nvcc {} no longer compiles for {} ({}, sm_{}); CUDA {} is the last that does",
+                         release_text(*cuda), name_gpus(gpus), gpus[0]->gpu.name, architecture, to_string(last)),
+             {toolkit_step(subject, wanted, fmt::format("gpuwarden env use --for sm_{}", architecture)),
+              fmt::format("[@nvidia] or the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive",
+                          to_string(last))});
 }
 
 void host_compiler(const Subject& subject, Report& report) {
@@ -150,7 +151,7 @@ void libc_too_new(const Subject& subject, Report& report) {
   if (!cuda || !libc || *libc < kFirstThatBreaks || knowledge::release_of(*cuda) >= kFirstThatIsMended) return;
   report.say(fmt::format("the headers of CUDA {} do not compile with glibc {} (sinpi, cospi, rsqrt)",
                          release_text(*cuda), to_string(*libc)),
-             {"install the CUDA toolkit 13.1 or newer, or build in a container with an older glibc"});
+             {"[@nvidia] install the CUDA toolkit 13.1 or newer, or build in a container with an older glibc"});
 }
 
 /// Takes the toolkit of this version: "12.4.131".
@@ -240,8 +241,9 @@ void module_differs(const Subject& subject, Report& report) {
     const auto cuda = cuda_of_module(module);
     if (!cuda || knowledge::release_of(*cuda) == knowledge::release_of(*own)) continue;
     report.say(fmt::format("the module {} is loaded, but the nvcc on PATH is CUDA {}'s", module, release_text(*own)),
-               {fmt::format("module unload {0} && module load {0}   # puts it first again", shell_word(module)),
-                "module list   # two modules of CUDA? unload one"});
+               {fmt::format("[@linux_nvidia] module unload {0} && module load {0}   # puts it first again",
+                            shell_word(module)),
+                "[@linux_nvidia] module list   # two modules of CUDA? unload one"});
     return;
   }
 }

@@ -76,7 +76,7 @@ void listed_twice(const Subject& subject, Report& report) {
   const auto twice = std::ranges::adjacent_find(entries);
   if (twice == entries.end()) return;
   report.say(fmt::format("CUDA_VISIBLE_DEVICES names {} twice; CUDA then sees no device", *twice),
-             {"name each GPU once in CUDA_VISIBLE_DEVICES"});
+             {"[@nvidia] name each GPU once in CUDA_VISIBLE_DEVICES"});
 }
 
 void order_matters(const Subject& subject, Report& report) {

@@ -13,6 +13,15 @@ namespace gpuwarden::doctor {
 
 namespace {
 
+/// Whether alike machines have it alike.
+enum class Shared { by_machines, by_none };
+
+struct Fact {
+  std::string what;
+  std::string value;
+  Shared shared = Shared::by_machines;
+};
+
 /// What makes machines of one kind alike, in the order in which one would read it; readings and names are left out.
 class Facts {
  public:
@@ -21,11 +30,11 @@ class Facts {
     for (const auto& gpu : snapshot.gpus) read_gpu(gpu);
     if (snapshot.environment) read_environment(*snapshot.environment);
   }
-  const std::vector<std::pair<std::string, std::string>>& all() const { return facts_; }
+  const std::vector<Fact>& all() const { return facts_; }
 
  private:
-  void put(std::string what, const std::string& value) {
-    if (!value.empty()) facts_.emplace_back(std::move(what), value);
+  void put(std::string what, const std::string& value, Shared shared = Shared::by_machines) {
+    if (!value.empty()) facts_.push_back({std::move(what), value, shared});
   }
   void put(std::string what, const std::optional<std::string>& value) { put(std::move(what), value.value_or("")); }
   void put(std::string what, const std::optional<bool>& value) {
@@ -42,7 +51,7 @@ class Facts {
   void read_gpu(const facts::GpuRecord& record) {
     const std::string name = fmt::format("GPU {} ", record.gpu.index.value);
     put(name + "model", record.gpu.name);
-    put(name + "bus id", record.gpu.pci_bus_id);
+    put(name + "bus id", record.gpu.pci_bus_id, Shared::by_none);
     put(name + "VBIOS", record.gpu.vbios_version);
     put(name + "ECC", record.gpu.ecc_enabled);
     put(name + "MIG", record.gpu.mig_enabled);
@@ -83,11 +92,13 @@ class Facts {
       for (const auto& package : python.packages) put(package.name + where, package.version);
     }
     for (const auto& variable : environment.variables) {
-      if (!variable.name.starts_with("SLURM_") && variable.name != "PATH") put(variable.name, variable.value);
+      if (variable.name.starts_with("SLURM_") || variable.name == "PATH") continue;
+      const bool own = variable.name.starts_with("CUDA_VISIBLE_DEVICES") || variable.name.starts_with("GPUWARDEN_");
+      put(variable.name, variable.value, own ? Shared::by_none : Shared::by_machines);
     }
   }
 
-  std::vector<std::pair<std::string, std::string>> facts_;
+  std::vector<Fact> facts_;
 };
 
 /// The value that more than half of those who know have.
@@ -132,26 +143,27 @@ std::vector<std::string> names_of_machines(const std::vector<std::string>& files
 Comparison compare(const std::vector<NamedMachine>& machines) {
   Comparison comparison;
   std::vector<std::string> order;
-  std::map<std::string, std::vector<std::string>> values;
+  std::map<std::string, Difference> rows;
   for (std::size_t i = 0; i < machines.size(); ++i) {
     comparison.machines.push_back(machines[i].name);
     const Facts known_facts(machines[i].snapshot);
-    for (const auto& [what, value] : known_facts.all()) {
-      auto& row = values[what];
-      if (row.empty()) {
-        row.assign(machines.size(), "-");
-        order.push_back(what);
+    for (const Fact& fact : known_facts.all()) {
+      Difference& row = rows[fact.what];
+      if (row.values.empty()) {
+        row = {fact.what, std::vector<std::string>(machines.size(), "-"), "", fact.shared == Shared::by_none};
+        order.push_back(fact.what);
       }
-      row[i] = value;
+      row.values[i] = fact.value;
     }
   }
   for (const std::string& what : order) {
-    auto& row = values[what];
-    const auto known = std::ranges::count_if(row, [](const std::string& value) { return value != "-"; });
+    Difference& row = rows[what];
+    const auto known = std::ranges::count_if(row.values, [](const std::string& value) { return value != "-"; });
     if (known < 2) continue;
     ++comparison.compared;
-    const bool alike = std::ranges::all_of(row, [&](const std::string& value) { return value == row[0]; });
-    if (!alike) comparison.differences.push_back({what, row, usual_of(row)});
+    if (std::ranges::all_of(row.values, [&](const std::string& value) { return value == row.values[0]; })) continue;
+    row.usual = usual_of(row.values);
+    comparison.differences.push_back(std::move(row));
   }
   comparison.odd_one_out = odd_one(comparison);
   return comparison;

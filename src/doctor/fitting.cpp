@@ -44,7 +44,7 @@ std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& r
   if (needed && last > 0 && needed->major > last) {
     std::vector<std::string> steps = fitting_torch(subject);
     steps.insert(steps.begin(),
-                 fmt::format("no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last));
+                 fmt::format("[@nvidia] no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last));
     return steps;
   }
   const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;
@@ -86,16 +86,21 @@ std::string toolkit_step(const Subject& subject, const Version& cuda, std::strin
   return install_toolkit(subject.environment, release);
 }
 
+/// The driver's lines of the kernel's log.
+constexpr std::string_view kDriverLines = "sudo dmesg | grep -i -E 'nvrm|xid'";
+
 std::string send_also(const Subject& subject) {
   if (!is_elsewhere(subject)) return {};
   std::vector<std::string> wanted;
   if (subject.snapshot.gpus.empty() || !driver_of(subject)) wanted.emplace_back("nvidia-smi");
   const auto& problem = subject.snapshot.problem;
-  if (problem || (subject.snapshot.gpus.empty() && !subject.snapshot.kernel_faults))
-    wanted.emplace_back("sudo dmesg | grep -i -E 'nvrm|xid'");
+  if (problem || (subject.snapshot.gpus.empty() && !subject.snapshot.kernel_faults)) wanted.emplace_back(kDriverLines);
   if (subject.environment.pythons.empty()) wanted.emplace_back("python -m torch.utils.collect_env");
   if (!subject.environment.host.distribution) wanted.emplace_back("cat /etc/os-release");
-  return wanted.empty() ? "" : "send also: " + join(wanted, ", ");
+  if (wanted.empty()) return "";
+  const bool log = std::ranges::find(wanted, kDriverLines) != wanted.end();
+  const std::string_view kind = log ? "driver_log" : !subject.environment.host.distribution ? "linux_nvidia" : "nvidia";
+  return knowledge::with_kind(kind, "send also: " + join(wanted, ", "));
 }
 
 }  // namespace gpuwarden::doctor

@@ -102,11 +102,6 @@ void add_readings(const Reading& reading, const std::vector<NamedMachine>& machi
   for (const auto& [kind, places] : peers) add_odd(reading, places, found);
 }
 
-/// What a place in a machine, a user or a job has of its own.
-bool is_its_own(std::string_view what) {
-  return what.ends_with(" bus id") || what.starts_with("CUDA_VISIBLE_DEVICES") || what.starts_with("GPUWARDEN_");
-}
-
 }  // namespace
 
 std::vector<Outlier> outliers(const std::vector<NamedMachine>& machines) {
@@ -114,7 +109,7 @@ std::vector<Outlier> outliers(const std::vector<NamedMachine>& machines) {
   const Comparison comparison = compare(machines);
   for (const Difference& difference : comparison.differences) {
     const auto known = std::ranges::count_if(difference.values, [](const std::string& one) { return one != "-"; });
-    if (difference.usual.empty() || known < 3 || is_its_own(difference.what)) continue;
+    if (difference.usual.empty() || known < 3 || difference.own) continue;
     for (std::size_t i = 0; i < machines.size(); ++i) {
       const std::string& value = difference.values[i];
       if (value != "-" && value != difference.usual)

@@ -113,10 +113,18 @@ std::string plan(const DriverWish& wish) {
                      wish.proprietary ? " --module proprietary" : "");
 }
 
-std::vector<std::string> install_on_ubuntu(const DriverWish& wish) {
+/// What installs the driver.
+struct Installation {
+  std::string step;
+  bool open_module =
+      false;  ///< it names packages with the open kernel module, and the step does not say for which GPUs
+};
+
+Installation install_on_ubuntu(const DriverWish& wish) {
   if (wish.branch == 0) return {wish.proprietary ? plan(wish) : "sudo ubuntu-drivers install"};
   const bool open = !wish.proprietary && wish.branch >= kFirstWithOpenModule;
-  return {fmt::format("sudo apt update && sudo apt install nvidia-driver-{}{}", wish.branch, open ? "-open" : "")};
+  return {fmt::format("sudo apt update && sudo apt install nvidia-driver-{}{}", wish.branch, open ? "-open" : ""),
+          open};
 }
 
 /// NVIDIA's repository has module streams for these; others have dnf without modules.
@@ -127,31 +135,34 @@ bool has_streams(const facts::Host& host) {
                                          (major.empty() || major == "8" || major == "9"));
 }
 
-std::vector<std::string> install_on_redhat(const facts::Host& host, const DriverWish& wish) {
-  if (!has_streams(host))
-    return {wish.branch > 0 || wish.proprietary ? plan(wish)
-                                                : "sudo dnf install nvidia-open   # from NVIDIA's repository"};
+Installation install_on_redhat(const facts::Host& host, const DriverWish& wish) {
+  if (!has_streams(host)) {
+    if (wish.branch > 0 || wish.proprietary) return {plan(wish)};
+    return {"sudo dnf install nvidia-open   # from NVIDIA's repository", true};
+  }
   if (wish.branch > 0)
-    return {
-        fmt::format("sudo dnf module install nvidia-driver:{}-{}", wish.branch, wish.proprietary ? "dkms" : "open")};
-  return {wish.proprietary ? plan(wish) : "sudo dnf module install nvidia-driver:open-dkms"};
+    return {fmt::format("sudo dnf module install nvidia-driver:{}-{}", wish.branch, wish.proprietary ? "dkms" : "open"),
+            !wish.proprietary};
+  if (wish.proprietary) return {plan(wish)};
+  return {"sudo dnf module install nvidia-driver:open-dkms", true};
 }
 
-std::vector<std::string> install_on_suse(const DriverWish& wish) {
+Installation install_on_suse(const DriverWish& wish) {
   if (wish.proprietary) return {plan(wish)};
   return {wish.branch > 0
               ? fmt::format("sudo zypper install 'nvidia-open-driver-G06-signed-kmp-default>={}'", wish.branch)
-              : "sudo zypper install nvidia-open-driver-G06-signed-kmp-default"};
+              : "sudo zypper install nvidia-open-driver-G06-signed-kmp-default",
+          true};
 }
 
-std::vector<std::string> install_on_arch(const DriverWish& wish) {
-  if (!wish.proprietary) return {"sudo pacman -S nvidia-open"};
+Installation install_on_arch(const DriverWish& wish) {
+  if (!wish.proprietary) return {"sudo pacman -S nvidia-open", true};
   if (wish.branch == 0) return {plan(wish)};
   return {fmt::format("install nvidia-{}xx-dkms and nvidia-{}xx-utils from the AUR", wish.branch, wish.branch)};
 }
 
 /// What is installed; the reboot comes behind it.
-std::vector<std::string> install_steps(const facts::Environment& environment, const DriverWish& wish) {
+Installation installation_of(const facts::Environment& environment, const DriverWish& wish) {
   switch (family_of(environment)) {
     case Family::ubuntu:
       return install_on_ubuntu(wish);
@@ -159,7 +170,8 @@ std::vector<std::string> install_steps(const facts::Environment& environment, co
       // Debian's own package has no branch in its name and the proprietary module; NVIDIA's repository pins one.
       if (wish.elsewhere && wish.branch >= knowledge::kFirstPinnedBranch)
         return {fmt::format("sudo apt update && sudo apt install nvidia-driver-pinning-{} {}   # NVIDIA's repository",
-                            wish.branch, wish.proprietary ? "cuda-drivers" : "nvidia-open")};
+                            wish.branch, wish.proprietary ? "cuda-drivers" : "nvidia-open"),
+                !wish.proprietary};
       if (wish.branch > 0 || wish.proprietary || wish.open_only) return {plan(wish)};
       return {"sudo apt update && sudo apt install nvidia-driver firmware-misc-nonfree   # needs contrib non-free"};
     case Family::redhat:
@@ -209,7 +221,7 @@ std::vector<std::string> add_container_repository(Family family) {
       break;
   }
   return {
-      "add NVIDIA's package repository, where the distribution has no such package: "
+      "[@nvidia] add NVIDIA's package repository, where the distribution has no such package: "
       "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"};
 }
 
@@ -246,7 +258,9 @@ std::string install_command(const facts::Environment& environment, const Package
     case Family::unknown:
       break;
   }
-  return fmt::format("install {} with your distribution's package manager (that is its name on Debian)", names.debian);
+  return knowledge::with_kind(
+      knowledge::kind_of_packages(names.debian),
+      fmt::format("install {} with your distribution's package manager (that is its name on Debian)", names.debian));
 }
 
 std::vector<std::string> install_fabric_manager(const facts::Environment& environment, std::string_view driver) {
@@ -270,7 +284,8 @@ std::vector<std::string> install_fabric_manager(const facts::Environment& enviro
     case Family::unknown:
       break;
   }
-  return {fmt::format("install {} of version {} exactly, from NVIDIA's package repository", name, driver), restart};
+  return {fmt::format("[@own_driver] install {} of version {} exactly, from NVIDIA's package repository", name, driver),
+          restart};
 }
 
 // source: CUDA installation guide for Linux, meta packages
@@ -289,7 +304,7 @@ std::string install_toolkit(const facts::Environment& environment, const knowled
     case Family::unknown:
       break;
   }
-  return fmt::format("install the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive",
+  return fmt::format("[@nvidia] install the CUDA toolkit {}: https://developer.nvidia.com/cuda-toolkit-archive",
                      to_string(release));
 }
 
@@ -309,16 +324,16 @@ std::vector<std::string> configure_docker() {
 
 std::vector<std::string> install_driver(const Subject& subject, Report& report, const DriverNeed& need) {
   const DriverNeed agreed = report.ask_driver(need);
-  if (std::string why = why_no_driver(subject, agreed); !why.empty()) return {std::move(why)};
+  if (const std::string why = why_no_driver(subject, agreed); !why.empty())
+    return {knowledge::with_kind("nvidia", why)};
   const auto platform = platform_of(subject);
   if (platform == knowledge::Platform::macos) return knowledge::steps_without_cuda();
   if (platform != knowledge::Platform::linux_own)
     return {knowledge::driver_step(platform, fitting_branch(subject, agreed))};
   const DriverWish wish = wish_for(subject, agreed);
-  std::vector<std::string> steps = install_steps(subject.environment, wish);
-  const bool told = std::ranges::find(steps, advice(wish)) != steps.end();
-  const bool open = std::ranges::any_of(steps, [](const std::string& step) { return step.contains("open"); });
-  if (wish.any_gpu && open && !told)
+  Installation installation = installation_of(subject.environment, wish);
+  std::vector<std::string> steps{std::move(installation.step)};
+  if (wish.any_gpu && installation.open_module)
     steps.push_back(fmt::format(
         "for a GPU before Turing (GTX 10 series, P100, V100) with the proprietary kernel module instead: the "
         "open one does not drive it{}",
@@ -331,8 +346,8 @@ std::vector<std::string> plan_driver(const Subject& subject, Report& report, con
   if (!subject.snapshot.origin.empty() || platform_of(subject) != knowledge::Platform::linux_own)
     return install_driver(subject, report, need);
   const DriverNeed agreed = report.ask_driver(need);
-  std::string why = why_no_driver(subject, agreed);
-  return {why.empty() ? plan(wish_for(subject, agreed)) : std::move(why)};
+  const std::string why = why_no_driver(subject, agreed);
+  return {why.empty() ? plan(wish_for(subject, agreed)) : knowledge::with_kind("nvidia", why)};
 }
 
 std::string install_kernel_headers(const facts::Environment& environment) {

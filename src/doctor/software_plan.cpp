@@ -40,7 +40,7 @@ struct TorchToBe {
 
 std::string no_wheel(const Subject& subject, const std::vector<int>& architectures) {
   if (std::ranges::any_of(architectures, knowledge::is_jetson))
-    return "install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
+    return "[@nvidia] install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
   std::vector<std::string> texts;
   for (const int one : architectures) texts.push_back("sm_" + std::to_string(one));
   const auto driver = driver_of(subject);
@@ -277,7 +277,7 @@ std::vector<std::string> fitting_torch(const Subject& subject, const PythonEnvir
   if (const auto to_be = vllm_to_be(subject, python, driver)) return steps_for_vllm(subject, python, *to_be);
   const auto architectures = all_architectures(subject);
   if (architectures.empty() && is_elsewhere(subject) && nvidia_gpus(subject).empty())
-    return {"send also: nvidia-smi, for the wheel that fits GPU and driver"};
+    return {"[@nvidia] send also: nvidia-smi, for the wheel that fits GPU and driver"};
   if (architectures.empty())
     return {fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStartedPage)};
   const auto* wheel = wheel_for(subject, python, architectures, driver);

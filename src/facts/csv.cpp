@@ -85,17 +85,15 @@ Text processes_of(const Row& row) {
 
 /// The state as one who looks for a free GPU needs it: "available" is what is free as far as can be seen.
 Text state_of(const Row& row) {
-  // What nobody may have is neither free nor leased; what does not answer says more by its own state.
-  if (row.disabled != nullptr && is_usable(row.record)) return row.disabled->judged ? "unfit" : "disabled";
+  // What nobody may have is neither free nor leased.
+  if (const auto word = out_of_use_word(row.record, row.disabled); !word.empty()) return std::string(word);
   const Use use = use_of(row.record);
   if (row.lease != nullptr && (use == Use::free || use == Use::unknown)) return "leased";
   switch (use) {
     case Use::no_instance:
-      return "mig_without_instances";
     case Use::in_use:
-      return "in_use";
     case Use::unknown:
-      return "unknown";
+      return std::string(key_of(use));
     default:
       return std::string(to_string(row.record.state));
   }

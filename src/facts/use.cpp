@@ -47,8 +47,14 @@ const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record) 
   return found == leases.end() ? nullptr : &*found;
 }
 
-bool is_in_trouble(const GpuRecord& record) {
-  return record.gpu.vendor == "NVIDIA" && !is_usable(record) && record.state != GpuState::suspended;
+bool is_in_trouble(const GpuRecord& record, bool unfit) {
+  const bool unusable = !is_usable(record) && record.state != GpuState::suspended;
+  return record.gpu.vendor == "NVIDIA" && (unfit || unusable);
+}
+
+std::string_view out_of_use_word(const GpuRecord& record, const Disabling* word) {
+  if (word == nullptr || !is_usable(record)) return "";
+  return word->judged ? "unfit" : "disabled";
 }
 
 bool is_idle_lease(const GpuRecord& record, const Lease* lease) {
@@ -90,6 +96,16 @@ std::string_view to_string(Use use) {
                                          {Use::unknown, "?"},
                                          {Use::free, "free"}}};
   return name_of(kWords, use);
+}
+
+std::string_view key_of(Use use) {
+  static constexpr Names<Use, 6> kKeys{{{Use::unusable, "unusable"},
+                                        {Use::no_instance, "mig_without_instances"},
+                                        {Use::busy, "busy"},
+                                        {Use::in_use, "in_use"},
+                                        {Use::unknown, "unknown"},
+                                        {Use::free, "free"}}};
+  return name_of(kKeys, use);
 }
 
 bool has_unlisted_user(const GpuRecord& record) {

@@ -45,10 +45,7 @@ void add_text(Reading& whole, const std::string& text, const std::string& name, 
 
 /// The number of an Xid's happening.
 std::optional<std::int64_t> xid_of(const telemetry::Happening& happening) {
-  constexpr std::string_view kHead = "Xid ";
-  if (happening.kind != "xid" || !happening.text.starts_with(kHead)) return std::nullopt;
-  const std::string_view rest = std::string_view(happening.text).substr(kHead.size());
-  return parse_integer(rest.substr(0, rest.find(':')));
+  return happening.kind == "xid" ? happening.number : std::nullopt;
 }
 
 /// As the kernel's log tells of an Xid, which the rules know. Nothing for what is no sign of a failure.
@@ -96,8 +93,8 @@ bool was_well(const GpuReport& gpu, const RunReport& report) {
   return record == gpus.end() ? report.last_seen->problem.has_value() : facts::is_usable(*record);
 }
 
-/// What spoiled one of the job's GPUs; empty: nothing.
-std::string trouble_of(const GpuReport& gpu, const RunReport& report) {
+/// What spoiled one of the job's GPUs, in words.
+std::optional<std::string> trouble_of(const GpuReport& gpu, const RunReport& report) {
   if (gpu.summary.lost && !was_well(gpu, report))
     return gpu.summary.lost->text.empty() ? "it was lost" : gpu.summary.lost->text;
   // What happens to a MIG instance is told of its GPU.
@@ -105,7 +102,8 @@ std::string trouble_of(const GpuReport& gpu, const RunReport& report) {
     const bool own = one.gpu == gpu.uuid || (gpu.uuid.value.starts_with("MIG-") && report.gpus.size() == 1);
     return own && spoils(one);
   });
-  return found == report.happenings.end() ? "" : found->text;
+  if (found == report.happenings.end()) return std::nullopt;
+  return found->text.empty() ? spaced(found->kind) : found->text;
 }
 
 bool printed_usage(const RunReport& report) {
@@ -224,10 +222,10 @@ Judgement judge(const RunReport& report, const Environment& environment) {
   judgement.diagnosis = diagnosis::diagnose(read_all(report), report.last_seen ? &*report.last_seen : nullptr);
   std::string trouble;
   for (const GpuReport& gpu : report.gpus) {
-    const std::string words = trouble_of(gpu, report);
-    if (words.empty()) continue;
+    const auto words = trouble_of(gpu, report);
+    if (!words) continue;
     judgement.gpus_at_fault.push_back(gpu.uuid);
-    if (trouble.empty()) trouble = fmt::format("GPU {}: {}", gpu.index.value, words);
+    if (trouble.empty()) trouble = fmt::format("GPU {}: {}", gpu.index.value, *words);
   }
   blame_stragglers(report, judgement, trouble);
   const auto& causes = judgement.diagnosis.causes;

@@ -10,115 +10,78 @@
 #include <string_view>
 
 #include "gpuwarden/base/text.hpp"
+#include "knowledge/shell_steps.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
 
-/// What a step speaks of that Windows' driver has otherwise.
-struct Counterpart {
-  std::string_view words;    ///< between bars: one of them (has_word) makes a step such a one
-  std::string_view wsl;      ///< what is done instead; empty: nothing
-  std::string_view windows;  ///< the same there
+constexpr std::string_view kSame = "=";         ///< the step as it stands
+constexpr std::string_view kNone = "";          ///< nothing of the kind
+constexpr std::string_view kDriver = "driver";  ///< stands for driver_step()
+constexpr std::string_view kAdmin = "admin";    ///< stands for as_administrator()
+constexpr std::string_view kEvents = "read what the driver reported in Windows' Event Viewer: System, source nvlddmkm";
+constexpr std::string_view kModulesOfWsl =
+    "wsl --shutdown   # in PowerShell, then start WSL again: the driver and its modules are Windows'";
+constexpr std::string_view kResetByRestart = "restart Windows: it resets the GPU";
+constexpr std::string_view kSmi = "nvidia-smi   # does it show the GPU?";
+
+/// What a Mac has to do with a kind of step.
+enum class Mac {
+  has,        ///< it can be done there
+  has_not,    ///< it cannot
+  wants_gpu,  ///< it cannot, as it is about NVIDIA's GPUs: what there is in place of CUDA is said
+  own,        ///< it is made for it
 };
 
-constexpr std::string_view kDriver = "driver";  ///< stands for driver_step()
-constexpr std::string_view kEvents = "read what the driver reported in Windows' Event Viewer: System, source nvlddmkm";
+/// What a step is about, and what is done instead where a platform has that otherwise.
+struct StepKind {
+  std::string_view name;
+  std::string_view wsl;
+  std::string_view windows;
+  Mac mac;
+};
 
-/// In the order in which they are looked for.
-constexpr auto kCounterparts = std::to_array<Counterpart>({
-    {"nvidia-persistenced|nvidia-fabricmanager|nvidia-imex|nvidia-gridd|nvidia-dcgm|nvidia-suspend|systemctl suspend|"
-     "sleep.target|systemd-suspend|mokutil",
-     "", ""},
-    {"nvidia-driver|nvidia-drivers|ubuntu-drivers|nvidia-open|cuda-drivers|nvidia-dkms|nvidia-utils|kmod-nvidia|akmods|"
-     "'nvidia-|gpuwarden driver|driver of branch",
-     kDriver, kDriver},
-    {"lsmod|modinfo|dkms status|/proc/driver/nvidia", "", ""},
-    {"modprobe|modprobe.d|rmmod|insmod|dkms|DKMS|initramfs|update-initramfs|dracut|mkinitcpio|"
-     "linux-headers|kernel-devel|kernel-default-devel|kernel headers|headers of|kernel command line|nouveau|"
-     "nvidia-modprobe|nvidia_uvm|/var/lib/dkms|create-dev-char-symlinks",
-     "wsl --shutdown   # in PowerShell, then start WSL again: the driver and its modules are Windows'",
-     "restart Windows"},
-    {"lspci|/proc/iomem|/sys/bus/pci", "nvidia-smi.exe -L   # in PowerShell: does Windows see the GPU?",
-     "nvidia-smi -L   # and Device Manager: does Windows see the GPU?"},
-    {"/dev/nvidia*", "ls -l /dev/dxg   # the GPU's file in WSL", ""},
-    {"--gpu-reset|nvidia-smi -r", "restart Windows: it resets the GPU", "restart Windows: it resets the GPU"},
-    {"Slurm: --gres=gpu:1", "nvidia-smi   # does it show the GPU?", "nvidia-smi   # does it show the GPU?"},
-    {"kernel module|kernel modules|kernel was updated|/lib/modules", kDriver, kDriver},
-    {"sudo reboot", "wsl --shutdown   # in PowerShell; where that does not help restart Windows", "restart Windows"},
+constexpr auto kKinds = std::to_array<StepKind>({
+    {"nvidia", kSame, kSame, Mac::wants_gpu},            // needs an NVIDIA GPU, its driver or CUDA
+    {"no_mac", kSame, kSame, Mac::has_not},              // a cluster, a second GPU, Windows' own tools
+    {"unix", kSame, kNone, Mac::has},                    // shells and tools of Linux and macOS
+    {"linux", kSame, kNone, Mac::has_not},               // Linux's own, which WSL has, too
+    {"linux_nvidia", kSame, kNone, Mac::wants_gpu},      // both: NCCL, MPS, container runtimes
+    {"own_system", kNone, kNone, Mac::has_not},          // Linux on the bare machine: its suspend, its services
+    {"own_driver", kNone, kNone, Mac::wants_gpu},        // services and states of Linux's own driver
+    {"driver", kDriver, kDriver, Mac::wants_gpu},        // install, update, repair Linux's driver
+    {"driver_removal", kSame, kDriver, Mac::wants_gpu},  // inside WSL it hides Windows' own
+    {"modules", kModulesOfWsl, "restart Windows", Mac::wants_gpu},  // load, build, set options of kernel modules
+    {"load_driver", kModulesOfWsl,
+     "Device Manager, Display adapters: is NVIDIA's GPU there, and without a mark of an error?", Mac::wants_gpu},
+    {"bus", "nvidia-smi.exe -L   # in PowerShell: does Windows see the GPU?",
+     "nvidia-smi -L   # and Device Manager: does Windows see the GPU?", Mac::wants_gpu},
+    {"device_files", "ls -l /dev/dxg   # the GPU's file in WSL", kNone, Mac::wants_gpu},
+    {"reset", kResetByRestart, kResetByRestart, Mac::wants_gpu},
+    {"grant", kSmi, kSmi, Mac::wants_gpu},             // what a cluster or container was given
+    {"driver_log", kEvents, kEvents, Mac::wants_gpu},  // the driver's lines in the kernel's log
+    {"log", kEvents, kEvents, Mac::has_not},           // these, and others
+    {"admin", kAdmin, kAdmin, Mac::wants_gpu},         // "sudo nvidia-smi ..."
+    {"reboot", "wsl --shutdown   # in PowerShell; where that does not help restart Windows", "restart Windows",
+     Mac::has_not},
+    {"mac", kSame, kSame, Mac::own},
+    {"unsaid", kNone, kNone, Mac::has_not},  // only where the platform is not known to be another
 });
 
-/// What Windows has not, wherever a step speaks of it.
-constexpr std::string_view kOfLinux =
-    "sudo|apt-get|apt-key|dnf|yum|zypper|pacman|systemctl|journalctl|dmesg|ldconfig|ldd|chmod|usermod|sysctl|ulimit|"
-    "lsb_release|uname|fuser|lsof|cuda-keyring|LD_LIBRARY_PATH|LD_PRELOAD|/usr|/etc|/dev|/sys|/proc|/var";
-/// The same of what is a word of a sentence, too: where a command begins.
-constexpr std::string_view kCommands = "apt|grep|ls|cat|mount|umount|export|unset";
-
-bool is_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-/// The word, and no part of another one; what goes on with a dash ("nvidia-driver-580") is that word. "word*": whatever
-/// begins so.
-bool has_word(std::string_view text, std::string_view word) {
-  const bool is_start = word.ends_with('*');
-  if (is_start) word.remove_suffix(1);
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || (!is_part(text[at - 1]) && text[at - 1] != '-');
-    const std::size_t end = at + word.size();
-    if (begins && (is_start || end == text.size() || !is_part(text[end]))) return true;
-  }
-  return false;
+const StepKind* kind_named(std::string_view name) {
+  const auto found = std::ranges::find(kKinds, name, &StepKind::name);
+  return found == kKinds.end() ? nullptr : &*found;
 }
 
-bool has_one_of(std::string_view text, std::string_view words) {
-  return std::ranges::any_of(split(words, '|'), [&](std::string_view word) { return has_word(text, word); });
-}
+/// A command without the remark behind it.
+std::string_view without_remark(std::string_view command) { return command.substr(0, command.find("   #")); }
 
-/// "mount the driver", "export NAME with the other": sentences; a command has options, paths or values there.
-bool is_prose(std::string_view command, std::string_view rest) {
-  const std::string_view next = rest.substr(0, rest.find(' '));
-  if (command == "export") return !next.contains('=');
-  if (command != "unset" && !command.ends_with("mount")) return false;
-  return !next.empty() && std::ranges::all_of(next, [](char c) { return c >= 'a' && c <= 'z'; });
-}
-
-/// Whether one of kCommands is run: at the start, and after what separates commands or ends the words before them.
-bool runs_command_of_linux(std::string_view step) {
-  const auto commands = split(kCommands, '|');
-  for (std::size_t start = 0; start <= step.size();) {
-    const std::size_t end = std::min(step.find_first_of(";&|(:", start), step.size());
-    const std::string_view part = trim(step.substr(start, end - start));
-    const std::size_t space = std::min(part.find(' '), part.size());
-    const std::string_view command = part.substr(0, space);
-    const bool is_known = std::ranges::find(commands, command) != commands.end();
-    if (is_known && !is_prose(command, trim(part.substr(space)))) return true;
-    start = end + 1;
-  }
-  return false;
-}
-
-/// Windows' driver writes to the system's events; what else a kernel's log tells (the OOM killer) is not there.
-bool is_log_of_driver(std::string_view step) {
-  if (!has_one_of(step, "dmesg|journalctl -k|journalctl -b")) return false;
-  const auto names = [&](std::string_view word) { return contains_ignoring_case(step, word); };
-  return names("xid") || names("nvrm") || names("nvidia") || names("gpu") || (!names("grep") && !names("oom"));
-}
-
-/// What a Mac has not, besides: NVIDIA's driver, CUDA and what is built for it, a second GPU, a cluster.
-constexpr std::string_view kOfNvidia =
-    "cuda*|and-cuda|cuDNN|cudnn|cu11*|cu12*|cu13*|nvcc|nvrm|NVRM|NCCL*|nccl*|cuobjdump|driver|driver's|lspci|"
-    "HSA_OVERRIDE_GFX_VERSION|ROCm|more GPUs|--gpus|Slurm|MIG|GPU build|compat torch|doctor --for|Visual Studio|"
-    "devel image";
-
-bool is_of_nvidia(std::string_view step) {
-  // "map it to the CPU, do not move it to 'cuda'" can be done everywhere.
-  if (step.contains("'cpu'") || step.contains("'cuda'") || step.contains("'gloo'")) return false;
-  return contains_ignoring_case(step, "nvidia") || step.contains("CUDA") || has_one_of(step, kOfNvidia);
-}
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// Takes "NAME=VALUE " off the front; none where the value is Linux's own (paths, other variables).
 std::optional<std::string> take_setting(std::string_view& text) {
   const std::size_t equals = text.find('=');
-  if (equals == 0 || equals == std::string_view::npos || !std::ranges::all_of(text.substr(0, equals), is_part))
+  if (equals == 0 || equals == std::string_view::npos || !std::ranges::all_of(text.substr(0, equals), is_name))
     return std::nullopt;
   const std::string_view name = text.substr(0, equals);
   text.remove_prefix(equals + 1);
@@ -136,7 +99,7 @@ std::optional<std::string> take_setting(std::string_view& text) {
 std::optional<std::string> in_powershell(std::string_view step) {
   constexpr std::string_view kExport = "export ";
   constexpr std::string_view kUnset = "unset ";
-  if (step.starts_with(kUnset) && std::ranges::all_of(step.substr(kUnset.size()), is_part))
+  if (step.starts_with(kUnset) && std::ranges::all_of(step.substr(kUnset.size()), is_name))
     return fmt::format("Remove-Item Env:{}", step.substr(kUnset.size()));
   if (!step.starts_with(kExport)) return std::nullopt;
   std::string result;
@@ -149,9 +112,6 @@ std::optional<std::string> in_powershell(std::string_view step) {
   return result + (step.empty() ? "" : "   ") + std::string(step);
 }
 
-/// A Linux driver inside WSL hides Windows' own: taking it away helps there.
-bool removes_only(std::string_view step) { return has_one_of(step, "remove|purge") && !step.contains("install"); }
-
 /// The report for NVIDIA is a script of Linux's driver; what it is asked for first is to be had everywhere.
 std::string with_report(std::string step) {
   for (const std::string_view script : {"sudo nvidia-bug-report.sh", "nvidia-bug-report.sh"}) {
@@ -161,38 +121,83 @@ std::string with_report(std::string step) {
   return step;
 }
 
-std::string on_mac(const std::string& step) {
-  const auto instead = steps_without_cuda();
-  if (std::ranges::find(instead, step) != instead.end()) return step;
-  return is_of_nvidia(step) || has_one_of(step, kOfLinux) || has_word(step, "Linux") ? "" : step;
+std::string as_administrator(const std::string& step) {
+  constexpr std::string_view kSudo = "sudo nvidia-smi ";
+  const std::size_t at = step.find(kSudo);
+  if (at == std::string::npos) return step;
+  return fmt::format("{}nvidia-smi {}   # on Windows, as its administrator", step.substr(0, at),
+                     step.substr(at + kSudo.size()));
+}
+
+/// A step, split: what it is about, and what is said.
+struct Step {
+  const StepKind* kind = nullptr;  ///< nullptr: what everybody can do, or a command that its words judge
+  std::string text;
+  bool judged_by_words = false;  ///< a command of which no kind is said
+  std::string_view command() const { return judged_by_words ? without_remark(text) : ""; }
+};
+
+Step step_of(const std::string& written) {
+  const MarkedStep marked = marked_step(written);
+  Step step{kind_named(marked.kind), with_report(std::string(marked.text))};
+  if (step.kind != nullptr || !begins_with_program(step.text)) return step;
+  step.judged_by_words = true;
+  step.kind = kind_named(kind_of_command(step.command()));
+  return step;
+}
+
+std::string on_mac(const Step& step) {
+  const std::string_view command = step.command();
+  const bool kept = command.empty() ? step.kind == nullptr || step.kind->mac == Mac::has || step.kind->mac == Mac::own
+                                    : !is_of_nvidia(command) && !is_of_linux(command);
+  return kept ? step.text : "";
 }
 
 /// A step as the platform has it; empty: nothing.
-std::string step_on(Platform platform, const std::string& step) {
-  constexpr std::string_view kSmi = "sudo nvidia-smi ";
-  if (platform == Platform::windows && step == "sudo modprobe nvidia")
-    return "Device Manager, Display adapters: is NVIDIA's GPU there, and without a mark of an error?";
-  const bool of_nccl = has_one_of(step, "NCCL*|nccl*|libnccl2|dcgmi") && !step.contains("gloo");
-  if (platform == Platform::windows && of_nccl) return "";  // there are neither
-  const bool of_linux = platform != Platform::wsl && step.starts_with("On Linux");
-  if (step.starts_with("On a Mac ") || of_linux) return "";
+std::string step_on(Platform platform, const Step& step) {
+  if (platform == Platform::linux_own) return step.text;
   if (platform == Platform::macos) return on_mac(step);
-  for (const Counterpart& one : kCounterparts) {
-    if (!has_one_of(step, one.words)) continue;
-    const std::string_view instead = platform == Platform::wsl ? one.wsl : one.windows;
-    if (instead == kDriver && platform == Platform::wsl && removes_only(step)) return step;
-    return instead == kDriver ? driver_step(platform) : std::string(instead);
+  if (step.kind != nullptr) {
+    const std::string_view instead = platform == Platform::wsl ? step.kind->wsl : step.kind->windows;
+    if (instead == kDriver) return driver_step(platform);
+    if (instead == kAdmin) return as_administrator(step.text);
+    return instead == kSame ? step.text : std::string(instead);
   }
-  if (is_log_of_driver(step)) return std::string(kEvents);
-  if (const std::size_t at = step.find(kSmi); at != std::string::npos)
-    return fmt::format("{}nvidia-smi {}   # on Windows, as its administrator", step.substr(0, at),
-                       step.substr(at + kSmi.size()));
-  if (platform == Platform::wsl) return step;
-  if (auto set = in_powershell(step)) return std::move(*set);
-  return has_one_of(step, kOfLinux) || runs_command_of_linux(step) ? "" : step;
+  const std::string_view command = step.command();
+  if (platform == Platform::wsl || command.empty()) return step.text;
+  if (auto set = in_powershell(step.text)) return std::move(*set);
+  return is_of_linux(command) || runs_word_of_linux(command) ? "" : step.text;
+}
+
+bool wants_gpu(const Step& step) {
+  const std::string_view command = step.command();
+  return command.empty() ? step.kind != nullptr && step.kind->mac == Mac::wants_gpu : is_of_nvidia(command);
+}
+
+bool tells_of_mac(const Step& step) {
+  return (step.kind != nullptr && step.kind->mac == Mac::own) || is_of_mac(step.command()) ||
+         step.text == steps_without_cuda().front();
 }
 
 }  // namespace
+
+MarkedStep marked_step(std::string_view written) {
+  constexpr std::string_view kHead = "[@";
+  const std::size_t close = written.find("] ");
+  if (!written.starts_with(kHead) || close == std::string_view::npos) return {"", written};
+  return {written.substr(kHead.size(), close - kHead.size()), written.substr(close + 2)};
+}
+
+std::string with_kind(std::string_view kind, std::string_view text) {
+  return kind.empty() ? std::string(text) : fmt::format("[@{}] {}", kind, text);
+}
+
+std::string_view kind_of_packages(std::string_view names) {
+  const std::string_view kind = kind_of_command(names);
+  return kind.empty() && is_of_nvidia(names) ? "nvidia" : kind;
+}
+
+bool is_step_kind(std::string_view name) { return kind_named(name) != nullptr; }
 
 std::string driver_step(Platform platform, int branch) {
   const std::string which = branch > 0 ? fmt::format(" to branch {}", branch) : "";
@@ -214,10 +219,10 @@ std::vector<std::string> steps_without_cuda() {
 }
 
 std::vector<std::string> tests_on(Platform platform, const std::vector<std::string>& steps) {
-  if (platform == Platform::linux_own) return steps;
   std::vector<std::string> result;
-  for (const std::string& step : steps) {
-    std::string there = step_on(platform, with_report(step));
+  for (const std::string& written : steps) {
+    std::string there =
+        platform == Platform::linux_own ? std::string(marked_step(written).text) : step_on(platform, step_of(written));
     if (!there.empty() && std::ranges::find(result, there) == result.end()) result.push_back(std::move(there));
   }
   return result;
@@ -225,10 +230,11 @@ std::vector<std::string> tests_on(Platform platform, const std::vector<std::stri
 
 std::vector<std::string> steps_on(Platform platform, const std::vector<std::string>& steps) {
   std::vector<std::string> result = tests_on(platform, steps);
-  const auto is_told = [](const std::string& step) { return has_one_of(step, "mps|MPS|PYTORCH_MPS*|macOS|Mac"); };
-  const auto wants_cuda = [](const std::string& step) { return is_of_nvidia(step) && !step.contains("more GPUs"); };
-  if (platform != Platform::macos || std::ranges::any_of(result, is_told)) return result;
-  if (!std::ranges::any_of(steps, wants_cuda)) return result;
+  if (platform != Platform::macos) return result;
+  const auto any = [&](bool (*is_so)(const Step&)) {
+    return std::ranges::any_of(steps, [&](const std::string& written) { return is_so(step_of(written)); });
+  };
+  if (any(tells_of_mac) || !any(wants_gpu)) return result;
   const auto instead = steps_without_cuda();
   result.insert(result.begin(), instead.begin(), instead.end());
   return result;

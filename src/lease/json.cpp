@@ -67,6 +67,7 @@ Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& l
   for (std::size_t i = 0; i < snapshot.gpus.size(); ++i) {
     const facts::Lease* lease = facts::find_lease(leases, snapshot.gpus[i]);
     json["gpus"][i]["lease"] = lease != nullptr ? facts::to_json(*lease) : Json();
+    json["gpus"][i]["use"] = facts::key_of(facts::use_of(snapshot.gpus[i]));
     if (lease != nullptr) json["gpus"][i]["lease"]["idle"] = facts::is_idle_lease(snapshot.gpus[i], lease);
     const auto* word = facts::find_disabling(disabled, facts::identity_of(snapshot.gpus[i]));
     json["gpus"][i]["disabled"] = word != nullptr ? facts::to_json(*word) : Json();

@@ -145,7 +145,8 @@ ModelFit ModelNeed::fit_of(const Kind& kind, std::size_t count, planning::Candid
                .gpu = kind.group.name,
                .gpus = static_cast<std::uint32_t>(count),
                .candidate = std::move(candidate),
-               .room = room};
+               .room = room,
+               .mixed = kind.mixed};
   fit.fit = fit.candidate.fit;
   fit.needed = planning::needed_free(work_, fit.candidate, room);
   return fit;
@@ -295,7 +296,9 @@ ModelFit ModelNeed::on_taken(const ModelChoice& choice, std::span<const Candidat
   if (!taken.empty()) {
     fit.room = room_of(*std::ranges::min_element(taken, {}, [&](const Candidate& device) { return room_of(device); }));
     fit.fit = planning::judge(fit.candidate.estimate, {fit.room});
-    fit.gpu = kind_of({taken.begin(), taken.end()}).group.name;
+    const Kind kind = kind_of({taken.begin(), taken.end()});
+    fit.gpu = kind.group.name;
+    fit.mixed = kind.mixed;
   }
   fit.reason = sentence(fit) + choice.fewer;
   return fit;
@@ -304,9 +307,8 @@ ModelFit ModelNeed::on_taken(const ModelChoice& choice, std::span<const Candidat
 std::string ModelNeed::sentence(const ModelFit& fit) const {
   const planning::Estimate& estimate = fit.candidate.estimate;
   const bool one = fit.gpus * wanted_.request.nodes == 1;
-  const bool mixed = fit.gpu.contains(", ");
   const std::string where = fit.gpus == 1 ? "one " + fit.gpu
-                            : mixed       ? fmt::format("{} different GPUs ({})", fit.gpus, fit.gpu)
+                            : fit.mixed   ? fmt::format("{} different GPUs ({})", fit.gpus, fit.gpu)
                                           : fmt::format("{} x {}", fit.gpus, fit.gpu);
   std::string text = fmt::format(
       "{} {} {}{} for {}: ", printable(work_.model.name), verdict_words(fit.fit), where,

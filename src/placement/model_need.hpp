@@ -18,8 +18,7 @@ struct ModelChoice {
   std::vector<Candidate> devices;
   std::size_t count = 1;
   ModelFit fit;
-  std::string fewer;   ///< what would be on one less; may be empty
-  bool mixed = false;  ///< the devices are of different kinds
+  std::string fewer;  ///< what would be on one less; may be empty
 };
 
 /// The work behind a request; empty where it has none. Fails with invalid_argument on a model size that no model has,

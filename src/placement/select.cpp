@@ -168,7 +168,7 @@ void decide_for_model(const planning::Workload& work, const Wanted& wanted, cons
     const auto taken = take(choice->devices, choice->count, wanted, decision);
     decision.model = need.on_taken(*choice, taken);
     decision.strategy = strategy_of(*decision.model, taken.size());
-    if (choice->mixed)
+    if (choice->fit.mixed)
       decision.warnings.push_back(
           fmt::format("the model is spread over different GPUs ({}): the slowest sets the pace", decision.model->gpu));
     return;

@@ -24,7 +24,8 @@ std::optional<Happening> happening_of(const GpuEvent& event, WallTime now) {
   const WallTime time = event.time == WallTime{} ? now : event.time;
   switch (event.kind) {
     case GpuEventKind::xid:
-      return Happening{time, std::string(kXidKind), event.uuid, fmt::format("Xid {}", event.data)};
+      return Happening{time, std::string(kXidKind), event.uuid, fmt::format("Xid {}", event.data),
+                       static_cast<std::int64_t>(event.data)};
     case GpuEventKind::ecc_double_bit:
       return Happening{time, std::string(kEccKind), event.uuid, "an uncorrected memory error"};
     case GpuEventKind::lost:

@@ -43,10 +43,10 @@ void add_counts(Json& json, const Counts& counts) {
 }
 
 /// What an overview shows of a GPU.
-constexpr auto kBriefKeys =
-    std::to_array<std::string_view>({"cause", "index", "memory", "mig", "name", "next_step", "pci_bus_id",
-                                     "power_limit_watts", "power_watts", "processes", "profiling", "state",
-                                     "temperature_celsius", "temperatures", "throttle_reasons", "utilization", "uuid"});
+constexpr auto kBriefKeys = std::to_array<std::string_view>(
+    {"cause", "index", "memory", "mig", "name", "next_step", "pci_bus_id", "power_limit_watts", "power_watts",
+     "processes", "profiling", "state", "temperature_celsius", "temperatures", "throttle_reasons", "use", "utilization",
+     "uuid"});
 
 /// Leaves of each GPU what an overview shows; of the one that is asked for, all.
 void make_brief(Json& node, std::string_view whole) {

@@ -76,7 +76,10 @@ Result<std::string> output_of(Programs& programs, std::vector<std::string> argv,
                 "try on a login node of the cluster; SLURM_CONF names its slurm.conf");
   if (words.contains("Unable to contact slurm controller"))
     return fail(ErrorCode::unavailable, fmt::format("{}: {}", program, words), "see scontrol ping");
-  return fail(code, fmt::format("{}: {}", program, words));
+  // What else is complained of may pass (a controller that starts, a timeout); only this says that there is no such
+  // job.
+  const bool no_job = words.contains("Invalid job id");
+  return fail(no_job ? ErrorCode::not_found : code, fmt::format("{}: {}", program, words));
 }
 
 }  // namespace gpuwarden::slurm

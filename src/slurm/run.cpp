@@ -47,14 +47,12 @@ Result<std::string> submit(Programs& programs, const BatchJob& job) {
 }
 
 Result<Job> find_job(Programs& programs, const std::string& id) {
-  // What scontrol complains of may pass (a controller that starts, a timeout); only this says that there is no such
-  // job.
   auto now = output_of(programs, {"scontrol", "show", "job", "-o", id}, ErrorCode::unavailable);
   if (now) {
     GPUWARDEN_TRY(const auto jobs, parse_jobs(*now));
     return jobs.front();
   }
-  if (!now.error().message.contains("Invalid job id")) return std::unexpected(now.error());
+  if (now.error().code != ErrorCode::not_found) return std::unexpected(now.error());
   const auto before =
       output_of(programs, {"sacct", "-n", "-X", "-P", "-j", id, "-o", kHistoryFormat}, ErrorCode::not_found);
   const auto jobs = before ? parse_history(*before) : std::vector<Job>{};

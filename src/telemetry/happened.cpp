@@ -45,8 +45,11 @@ std::vector<Happening> happenings_in(const Reading& reading, const std::vector<A
   std::vector<Happening> list;
   const auto now = reading.snapshot.taken_at;
   for (const facts::GpuEvent& event : reading.events) {
-    if (auto words = words_of(event); !words.empty())
-      list.push_back({event.time, std::string(facts::to_string(event.kind)), event.uuid, std::move(words)});
+    auto words = words_of(event);
+    if (words.empty()) continue;
+    Happening happening{event.time, std::string(facts::to_string(event.kind)), event.uuid, std::move(words)};
+    if (event.kind == facts::GpuEventKind::xid) happening.number = static_cast<std::int64_t>(event.data);
+    list.push_back(std::move(happening));
   }
   for (const AlertChange& change : alerts) {
     if (change.kind != AlertChange::Kind::repeated) list.push_back({now, "alert", change.alert.uuid, words_of(change)});

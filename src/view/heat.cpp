@@ -32,8 +32,7 @@ constexpr std::string_view kAsciiLegend = "a GPU each: . idle  :+*# load  X trou
 bool is_in_trouble(const GpuRow& row) {
   if (row.node->problem) return true;
   if (row.record == nullptr) return false;
-  if (!facts::is_usable(*row.record) && row.record->state != facts::GpuState::suspended) return true;
-  return row.health != nullptr && row.health->state == facts::HealthState::error;
+  return facts::is_in_trouble(*row.record, row.health != nullptr && row.health->state == facts::HealthState::error);
 }
 
 /// The GPUs of a cell: in trouble if one is, else their mean load.

@@ -18,12 +18,13 @@ using facts::ThrottleReason;
 struct ThrottleWords {
   ThrottleReason reason;
   std::string_view words;
+  Tone tone = Tone::warning;
 };
 constexpr auto kThrottleWords = std::to_array<ThrottleWords>({
-    {ThrottleReason::hw_thermal_slowdown, "too hot (hardware)"},
-    {ThrottleReason::sw_thermal_slowdown, "too hot"},
-    {ThrottleReason::hw_power_brake, "power brake"},
-    {ThrottleReason::hw_slowdown, "hardware slowdown"},
+    {ThrottleReason::hw_thermal_slowdown, "too hot (hardware)", Tone::fault},
+    {ThrottleReason::sw_thermal_slowdown, "too hot", Tone::fault},
+    {ThrottleReason::hw_power_brake, "power brake", Tone::fault},
+    {ThrottleReason::hw_slowdown, "hardware slowdown", Tone::fault},
     {ThrottleReason::sw_power_cap, "power cap"},
     {ThrottleReason::sync_boost, "sync boost"},
     {ThrottleReason::display_clock_setting, "display clock"},
@@ -34,6 +35,14 @@ bool is_told_by_another(ThrottleReason reason, const std::vector<ThrottleReason>
   return reason == ThrottleReason::hw_slowdown && std::ranges::any_of(all, [](ThrottleReason other) {
            return other == ThrottleReason::hw_thermal_slowdown || other == ThrottleReason::hw_power_brake;
          });
+}
+
+/// The worst of them.
+Tone throttle_tone(const std::vector<ThrottleReason>& all) {
+  const bool fault = std::ranges::any_of(kThrottleWords, [&](const ThrottleWords& row) {
+    return row.tone == Tone::fault && std::ranges::find(all, row.reason) != all.end();
+  });
+  return fault ? Tone::fault : Tone::warning;
 }
 
 /// Which of a GPU's fields says that something is wrong with its memory.
@@ -62,10 +71,8 @@ void add_health(const facts::Health& health, std::vector<Remark>& remarks) {
 void add_condition(const facts::GpuRecord& record, std::vector<Remark>& remarks) {
   if (const std::string faults = memory_faults(record.sample); !faults.empty())
     remarks.push_back({faults, Tone::fault});
-  if (const std::string why = throttle_words(record.sample); !why.empty()) {
-    const bool heat = why.contains("hot") || why.contains("brake") || why.contains("hardware");
-    remarks.push_back({why, heat ? Tone::fault : Tone::warning});
-  }
+  if (std::string why = throttle_words(record.sample); !why.empty())
+    remarks.push_back({std::move(why), throttle_tone(*record.sample.throttle_reasons)});
 }
 
 /// Of a GPU that nobody is seen to hold. Where it is not known whether somebody has reserved it, it is not free.

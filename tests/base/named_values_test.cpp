@@ -33,6 +33,21 @@ TEST(NamedValues, WhatIsSetGoesBeforeWhatFilesSay) {
   EXPECT_FALSE(typed.has("role"));
 }
 
+TEST(NamedValues, MistakesNameTheSourceThatGaveTheValue) {
+  NamedValues typed("--");
+  NamedValues environment("--");
+  environment.set("nnodes", {"many"});
+  environment.came_from("nnodes", "PET_NNODES");
+  typed.fall_back_to(environment);
+  EXPECT_EQ(count_option(typed, "nnodes", 9).error().message, "PET_NNODES: 'many' is not a whole number from 0 to 9");
+  typed.set("nnodes", {"few"});
+  EXPECT_EQ(count_option(typed, "nnodes", 9).error().message, "--nnodes: 'few' is not a whole number from 0 to 9");
+  NamedValues named("--");
+  named.set("nnodes", {"many"});
+  named.fall_back_to(environment);
+  EXPECT_EQ(count_option(named, "nnodes", 9).error().message, "--nnodes: 'many' is not a whole number from 0 to 9");
+}
+
 TEST(NamedValues, MistakesAreToldInTheCallersSpelling) {
   NamedValues typed("--");
   typed.set("nnodes", {"many"});

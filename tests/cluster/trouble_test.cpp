@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/cluster/trouble.hpp"
 
+#include "gpuwarden/facts/use.hpp"
 #include "support/fleet_builder.hpp"
 
 namespace gpuwarden::cluster {
@@ -26,6 +27,22 @@ TEST(NodeTrouble, IsAnUnfitGpuOrOneThatCannotBeUsed) {
   EXPECT_FALSE(has_gpu_in_trouble(node_with(snapshot))) << "it sleeps";
   snapshot.gpus[1].state = facts::GpuState::lost;
   EXPECT_TRUE(has_gpu_in_trouble(node_with(snapshot)));
+}
+
+TEST(NodeTrouble, IsWhatListCallsSo) {
+  facts::Snapshot snapshot = testing::fleet(1);
+  Node node = node_with(snapshot);
+  node.health.resize(1);
+  node.health[0].state = facts::HealthState::error;
+  node.health[0].uuid = snapshot.gpus[0].gpu.uuid;
+  EXPECT_TRUE(has_gpu_in_trouble(node));
+  snapshot.gpus[0].gpu.vendor = "AMD";
+  EXPECT_FALSE(facts::is_in_trouble(snapshot.gpus[0], true));
+  Node other = node_with(snapshot);
+  other.health = node.health;
+  EXPECT_FALSE(has_gpu_in_trouble(other)) << "of another maker's GPU nothing is judged";
+  other.health[0].uuid = Uuid("GPU-gone");
+  EXPECT_TRUE(has_gpu_in_trouble(other)) << "one that is not there any more";
 }
 
 TEST(OutOfUseOnANode, IsWhatItsHealthSays) {

@@ -42,6 +42,19 @@ TEST(IdleLease, IsALeasedGpuWithoutLoadAndContext) {
   EXPECT_FALSE(is_idle_lease(record, &lease));
 }
 
+TEST(OutOfUse, IsSaidWhereTheStateOfTheGpuDoesNotSayMore) {
+  GpuRecord record = gpu(0, "GPU-a");
+  Disabling word;
+  EXPECT_EQ(out_of_use_word(record, nullptr), "");
+  EXPECT_EQ(out_of_use_word(record, &word), "disabled");
+  word.judged = true;
+  EXPECT_EQ(out_of_use_word(record, &word), "unfit");
+  record.state = GpuState::lost;
+  EXPECT_EQ(out_of_use_word(record, &word), "");
+  word.judged = false;
+  EXPECT_EQ(out_of_use_word(record, &word), "");
+}
+
 TEST(IsLoaded, IsMoreThanAnIdleDesktop) {
   GpuSample sample;
   EXPECT_FALSE(is_loaded(sample));

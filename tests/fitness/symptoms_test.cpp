@@ -4,6 +4,7 @@
 #include <set>
 
 #include "support/fleet_builder.hpp"
+#include "support/reword.hpp"
 
 namespace gpuwarden::fitness {
 namespace {
@@ -44,6 +45,30 @@ TEST(Symptoms, EachHasAnIdOfItsOwnAndSaysWhereItIsDocumented) {
     EXPECT_TRUE(ids.insert(one.id).second) << one.id;
     EXPECT_FALSE(one.help.empty()) << one.id;
     EXPECT_EQ(&symptom_named(one.id), &one);
+  }
+}
+
+TEST(Symptoms, AreAskedOfKindsWhateverTheProbeSays) {
+  using facts::GpuState;
+  for (const GpuState state : {GpuState::available, GpuState::lost, GpuState::needs_reset, GpuState::not_answering,
+                               GpuState::no_permission, GpuState::faulty}) {
+    facts::Snapshot snapshot = fleet(1);
+    facts::GpuRecord& record = snapshot.gpus[0];
+    record.state = state;
+    record.cause = "what the driver says";
+    record.next_step = "what to do";
+    const auto found = [&] {
+      std::vector<std::string_view> ids;
+      for (const Ailment& one : ailments_of(record, {})) ids.push_back(one.symptom->id);
+      return ids;
+    };
+    const auto before = found();
+    const auto at_sight = ids_of(unfit_at_sight(record, snapshot));
+    for (const std::string_view words : testing::kOtherWords) {
+      testing::reword(snapshot, words);
+      EXPECT_EQ(found(), before) << words;
+      EXPECT_EQ(ids_of(unfit_at_sight(record, snapshot)), at_sight) << words;
+    }
   }
 }
 

@@ -33,8 +33,9 @@ RunReport failed(const std::vector<std::string>& last_words, int exit_code = 1) 
   return report;
 }
 
-RunReport with_event(RunReport report, std::string kind, std::string text) {
-  report.happenings.push_back({{}, std::move(kind), Uuid("GPU-three"), std::move(text)});
+RunReport with_event(RunReport report, std::string kind, std::string text,
+                     std::optional<std::int64_t> number = std::nullopt) {
+  report.happenings.push_back({{}, std::move(kind), Uuid("GPU-three"), std::move(text), number});
   return report;
 }
 
@@ -78,7 +79,7 @@ TEST(Judgement, AGpuThatIsGoneIsAtFaultWhateverTheProgramSays) {
   EXPECT_EQ(lost.restart, Restart::other_gpus);
   EXPECT_EQ(lost.why, "GPU 3: the GPU fell off the bus");
   EXPECT_THAT(lost.gpus_at_fault, ElementsAre(Uuid("GPU-three")));
-  const Judgement xid = judge(with_event(failed({""}), "xid", "Xid 79: GPU has fallen off the bus"), {});
+  const Judgement xid = judge(with_event(failed({""}), "xid", "Xid 79: GPU has fallen off the bus", 79), {});
   EXPECT_EQ(xid.restart, Restart::other_gpus);
   ASSERT_FALSE(xid.diagnosis.causes.empty());
   EXPECT_EQ(xid.diagnosis.causes.front().id, "fell_off_bus");
@@ -87,10 +88,19 @@ TEST(Judgement, AGpuThatIsGoneIsAtFaultWhateverTheProgramSays) {
 TEST(Judgement, AnXidOfTheProgramsOwnLeavesTheGpuAlone) {
   const Judgement judged =
       judge(with_event(failed({"RuntimeError: CUDA error: an illegal memory access was encountered\n"}), "xid",
-                       "Xid 31: GPU memory page fault"),
+                       "Xid 31: GPU memory page fault", 31),
             {});
   EXPECT_THAT(judged.gpus_at_fault, IsEmpty());
   EXPECT_EQ(judged.restart, Restart::again);
+}
+
+TEST(Judgement, AsksTheNumberOfAnXidAndNotItsWords) {
+  for (const char* words : {"Xid 79: GPU has fallen off the bus", "xyzzy", "Xid 31: page fault", ""}) {
+    const Judgement gone = judge(with_event(failed({""}), "xid", words, 79), {});
+    EXPECT_THAT(gone.gpus_at_fault, ElementsAre(Uuid("GPU-three"))) << words;
+    const Judgement own = judge(with_event(failed({""}), "xid", words, 31), {});
+    EXPECT_THAT(own.gpus_at_fault, IsEmpty()) << words;
+  }
 }
 
 TEST(Judgement, FragmentationHasARemedyThatKeepsWhatWasSet) {

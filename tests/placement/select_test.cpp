@@ -5,6 +5,7 @@
 
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
+#include "support/reword.hpp"
 
 namespace gpuwarden::placement {
 namespace {
@@ -61,6 +62,26 @@ TEST_F(Select, MostFreeMemoryThenLeastLoadComeFirst) {
   EXPECT_THAT(chosen(count(3)), ElementsAre(1, 2, 3));
   snapshot_.gpus[1].sample.memory_free = Bytes((80_GiB).value - 1000);
   EXPECT_THAT(chosen(count(1)), ElementsAre(2));
+}
+
+TEST_F(Select, WhatAProbeSaysInWordsDecidesNothing) {
+  const std::array states{GpuState::lost, GpuState::needs_reset, GpuState::not_answering, GpuState::available};
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    snapshot_.gpus[i].state = states[i];
+    snapshot_.gpus[i].cause = "what the driver says";
+    snapshot_.gpus[i].next_step = "what to do";
+  }
+  const auto reasons = [&] {
+    std::vector<Verdict::Kind> all;
+    for (const Verdict& verdict : choose(count(1))->verdicts) all.push_back(verdict.kind);
+    return all;
+  };
+  const auto before = reasons();
+  for (const std::string_view words : kOtherWords) {
+    reword(snapshot_, words);
+    EXPECT_THAT(chosen(count(1)), ElementsAre(3)) << words;
+    EXPECT_EQ(reasons(), before) << words;
+  }
 }
 
 TEST_F(Select, AGpuInTroubleIsNeverACandidateAndSaysWhy) {

@@ -306,6 +306,15 @@ TEST_F(SlurmRun, WhatWasForgottenIsLookedUpInTheHistory) {
   EXPECT_EQ(find_job(programs_, "8").error().code, ErrorCode::not_found);
 }
 
+TEST_F(SlurmRun, ThatAJobIsNotKnownIsReadFromSlurmsWordsOnce) {
+  programs_.on("scancel 8", "", 1, "scancel: error: Kill job error on job id 8: Invalid job id specified\n")
+      .on("scancel 9", "", 1, "scancel: error: Kill job error on job id 9: Access/permission denied\n")
+      .on(show("9"), "", 1, "slurm_load_jobs error: Zero Bytes were transmitted or received\n");
+  EXPECT_EQ(cancel(programs_, "8").error().code, ErrorCode::not_found);
+  EXPECT_EQ(cancel(programs_, "9").error().code, ErrorCode::failed);
+  EXPECT_EQ(find_job(programs_, "9").error().code, ErrorCode::unavailable) << "it may pass";
+}
+
 TEST_F(SlurmRun, TheExitCodeIsThatOfTheNodeThatFailedByItself) {
   report("1", "gn1", R"({"exit_code": 143, "ranks": []})");
   report("1", "gn2", R"({"exit_code": 7, "ranks": []})");

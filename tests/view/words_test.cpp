@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/words.hpp"
 
+#include "support/reword.hpp"
 #include "view/scenes.hpp"
 
 namespace gpuwarden::view {
@@ -62,6 +63,47 @@ TEST(Remarks, SayWhatHoldsTheClocksBackInWords) {
   EXPECT_EQ(remarks_text(record), "too hot (hardware)") << "one cause, not two";
   record.sample.throttle_reasons.reset();
   EXPECT_EQ(remarks_text(record), "free");
+}
+
+TEST(Remarks, AFaultIsToldFromAWarningByTheReason) {
+  using facts::ThrottleReason;
+  const auto tone = [](ThrottleReason reason) {
+    facts::GpuRecord record = testing::gpu(0);
+    record.sample.throttle_reasons = {reason};
+    cluster::Node node;
+    return remarks_on({.node = &node, .record = &record, .lease = nullptr, .key = {}, .label = {}}, Scene{})
+        .front()
+        .tone;
+  };
+  for (const ThrottleReason reason : {ThrottleReason::hw_thermal_slowdown, ThrottleReason::sw_thermal_slowdown,
+                                      ThrottleReason::hw_power_brake, ThrottleReason::hw_slowdown})
+    EXPECT_EQ(tone(reason), Tone::fault);
+  for (const ThrottleReason reason :
+       {ThrottleReason::sw_power_cap, ThrottleReason::sync_boost, ThrottleReason::display_clock_setting})
+    EXPECT_EQ(tone(reason), Tone::warning);
+}
+
+TEST(Remarks, HaveTheSameToneWhateverIsSaid) {
+  using facts::GpuState;
+  for (const GpuState state : {GpuState::available, GpuState::lost, GpuState::suspended, GpuState::not_answering}) {
+    facts::Snapshot snapshot;
+    snapshot.gpus = {testing::gpu(0)};
+    snapshot.gpus[0].state = state;
+    snapshot.gpus[0].cause = "what the driver says";
+    snapshot.gpus[0].sample.throttle_reasons = {facts::ThrottleReason::sw_power_cap};
+    const auto tones = [&] {
+      cluster::Node node;
+      std::vector<Tone> all;
+      const GpuRow row{.node = &node, .record = &snapshot.gpus[0], .lease = nullptr, .key = {}, .label = {}};
+      for (const Remark& remark : remarks_on(row, Scene{})) all.push_back(remark.tone);
+      return all;
+    };
+    const auto before = tones();
+    for (const std::string_view words : testing::kOtherWords) {
+      testing::reword(snapshot, words);
+      EXPECT_EQ(tones(), before) << words;
+    }
+  }
 }
 
 TEST(Remarks, TroubleComesFirstThenWhoHoldsIt) {

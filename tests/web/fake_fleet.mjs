@@ -99,6 +99,7 @@ export class FakeFleet {
         ...base,
         uuid: "",
         state: "lost",
+        use: "unusable",
         cause: "the GPU is lost: it fell off the PCIe bus (NVML: GPU_IS_LOST)",
         next_step: "look for its Xid in the kernel log (dmesg | grep -i xid), then reboot the machine",
         memory: {},
@@ -131,6 +132,7 @@ export class FakeFleet {
     return {
       ...base,
       state: job.kind === "free" ? "available" : "busy",
+      use: job.kind === "free" ? "free" : "busy",
       memory: { total_bytes: total, used_bytes: used, free_bytes: total - used, reserved_bytes: 577765376 },
       utilization: { gpu_percent: busy, memory_percent: Math.round(busy * 0.55) },
       temperature_celsius: temperature,

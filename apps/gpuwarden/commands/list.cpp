@@ -121,7 +121,7 @@ int judged(const Args& args, const Machine& machine, const facts::Snapshot& snap
   }
   const bool trouble = std::ranges::any_of(snapshot.gpus, [&](const GpuRecord& record) {
     const auto* word = facts::find_disabling(disabled, facts::identity_of(record));
-    return facts::is_in_trouble(record) || (word != nullptr && word->judged && record.gpu.vendor == "NVIDIA");
+    return facts::is_in_trouble(record, word != nullptr && word->judged);
   });
   return trouble ? kNo : kFine;
 }

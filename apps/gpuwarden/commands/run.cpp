@@ -171,7 +171,7 @@ Result<void> check_what_is_asked(const Args& args) {
   return refuse_operands(args, "run --end-leftovers", "end the leftovers first, then run the command");
 }
 
-Result<int> run_as_asked(Context& context) {
+Result<int> run_run(Context& context) {
   GPUWARDEN_CHECK(fall_back_to_torchrun_environment(context));
   GPUWARDEN_CHECK(check_what_is_asked(context.args));
   GPUWARDEN_CHECK(refuse_deepspeeds_count(context));
@@ -200,12 +200,6 @@ Result<int> run_as_asked(Context& context) {
   }
   show_warnings(*gpus, machine);
   return run_held(context, machine, std::move(*gpus), std::move(job));
-}
-
-Result<int> run_run(Context& context) {
-  auto code = run_as_asked(context);
-  if (!code) return std::unexpected(naming_torchruns_variable(context, code.error()));
-  return code;
 }
 
 }  // namespace

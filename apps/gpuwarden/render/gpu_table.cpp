@@ -166,15 +166,11 @@ std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
 
 /// Of a GPU that is out of use that, unless it is in no state to be used.
 Cell state_of(const GpuRecord& record, const facts::Lease* lease, const facts::Disabling* word) {
-  const bool usable = facts::is_usable(record);
-  const bool judged = word != nullptr && word->judged;
-  Cell cell;
-  if (word == nullptr || (judged && !usable))
-    cell.text = holder_text(record, lease);
-  else
-    cell.text = judged ? "unfit" : "disabled";
-  cell.tone = cell.text == "free" ? Tone::good : Tone::warning;
-  if (!usable || judged) cell.tone = Tone::bad;
+  const std::string_view out_of_use = facts::out_of_use_word(record, word);
+  Cell cell{out_of_use.empty() ? holder_text(record, lease) : std::string(out_of_use), Tone::warning};
+  const bool is_held = lease != nullptr || !out_of_use.empty();
+  if (!is_held && facts::use_of(record) == facts::Use::free) cell.tone = Tone::good;
+  if (!facts::is_usable(record) || (word != nullptr && word->judged)) cell.tone = Tone::bad;
   if (record.gpu.vendor != "NVIDIA") cell.tone = Tone::dim;
   return cell;
 }

@@ -28,6 +28,7 @@ Result<void> fall_back_to_torchrun_environment(Context& context) {
       for (const std::string& sentence : taken_sentences(parsed->taken)) warn(sentence);
     }
     said.fall_back_to(*parsed);
+    said.came_from(std::string(one.option), one.variable);
   }
   args.fall_back_to(said);
   return {};
@@ -42,22 +43,6 @@ Error refusal_of(const Args& args, const Selection& selection, Error error) {
   const std::string share =
       fmt::format("each of the {0} ranks takes a GPU; on one GPU they share: -n 1 --nproc-per-node {0}", **ranks);
   error.hint = error.hint.empty() ? share : fmt::format("{}; {}", share, error.hint);
-  return error;
-}
-
-Error naming_torchruns_variable(const Context& context, Error error) {
-  const auto typed = parse_arguments(*context.command, context.typed);
-  if (!typed || jobs::names_hosts(*typed) || typed->has("slurm")) return error;
-  const auto defaults = launch::torchrun_defaults(context.environment);
-  if (!defaults) return error;
-  for (const launch::TorchrunDefault& one : *defaults) {
-    const std::string start = fmt::format("--{}: ", one.option);
-    if (one.value.empty() || typed->has(std::string(one.option)) || !error.message.starts_with(start) ||
-        !error.message.contains(printable(one.value)))
-      continue;
-    error.message = fmt::format("{}: {}", one.variable, error.message.substr(start.size()));
-    break;
-  }
   return error;
 }
 

@@ -103,9 +103,6 @@ Result<void> fall_back_to_torchrun_environment(Context& context);
 /// share one as well.
 Error refusal_of(const Args& args, const Selection& selection, Error error);
 
-/// The same error, naming torchrun's variable where its value came from there and not from the command line.
-Error naming_torchruns_variable(const Context& context, Error error);
-
 /// DeepSpeed's --num_gpus N is a rank for each GPU, while --num-gpus is for a command of one process. Fails with
 /// invalid_argument where it is typed with DeepSpeed's underscore and nothing says how many ranks.
 Result<void> refuse_deepspeeds_count(const Context& context);

@@ -36,23 +36,34 @@ class NamedValues {
   /// All values, as they are.
   std::vector<std::string> all(const std::string& name) const;
 
-  void set(const std::string& name, std::vector<std::string> values) { values_[name] = std::move(values); }
+  void set(const std::string& name, std::vector<std::string> values) {
+    values_[name] = std::move(values);
+    sources_.erase(name);
+  }
   /// Sets what is not set yet: how the environment and files stand behind the command line.
   void fall_back(const std::string& name, const std::vector<std::string>& values) { values_.try_emplace(name, values); }
   /// The values of `other` for whatever is not set yet.
   void fall_back_to(const NamedValues& other);
-  void forget(const std::string& name) { values_.erase(name); }
+  void forget(const std::string& name) {
+    values_.erase(name);
+    sources_.erase(name);
+  }
+  /// The value of `name` was given by `source` ("PET_NNODES"), which messages about it name; it goes where the value
+  /// goes.
+  void came_from(const std::string& name, std::string source) { sources_[name] = std::move(source); }
 
   /// The text with names as whoever gave them writes them; in `text` they stand as on a command line: "--grace".
   std::string spelled(std::string_view text) const;
   /// An invalid_argument; names stand in both texts as spelled() takes them.
   std::unexpected<Error> refuse(std::string_view what, std::string_view hint = {}) const;
-  /// What is wrong with a value, as invalid_argument: "--min-memory: 'x' is not a size".
+  /// What is wrong with a value, as invalid_argument: "--min-memory: 'x' is not a size"; where another source gave it,
+  /// that one is named: "PET_NNODES: ...".
   Error about(std::string_view name, const Error& error) const;
 
  private:
   std::string prefix_;
   std::map<std::string, std::vector<std::string>> values_;
+  std::map<std::string, std::string> sources_;  ///< of values that were not given by the name itself
 };
 
 /// Single values; nothing where they are not given. Fail with invalid_argument, naming them.

@@ -23,6 +23,7 @@ struct Difference {
   std::string what;                 ///< "driver", "GPU 3 VBIOS"
   std::vector<std::string> values;  ///< one for each machine, "-" where it is not known
   std::string usual;                ///< what most machines have; empty where no value has a majority
+  bool own = false;                 ///< of a place in a machine, of a user or a job: alike machines differ in it
 };
 
 struct Comparison {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gpuwarden/knowledge/platform_steps.hpp"
+
 namespace gpuwarden::doctor {
 
 enum class Severity { ok, info, warning, error, critical };
@@ -24,8 +26,7 @@ std::optional<Area> area_from(std::string_view name);
 enum class Status { not_judged, optimal, compatible, needs_update, incompatible };
 std::string_view to_string(Status status);
 
-/// Whether a step of a fix is to be typed into a shell; what else stands there is advice ("ask the vendor ...").
-bool is_command(std::string_view step);
+using knowledge::is_command;
 
 /// One thing that was found.
 struct Finding {
@@ -34,7 +35,9 @@ struct Finding {
   Severity severity = Severity::warning;
   std::string title;             ///< what was found, with the numbers
   std::string why;               ///< why it matters, a sentence
-  std::vector<std::string> fix;  ///< commands or steps, in order; exact for this distribution where it is known
+  /// Commands or steps, in order; exact for this distribution where it is known. Checks write each with its kind
+  /// (knowledge::MarkedStep); what the doctor hands over is as the platform has it.
+  std::vector<std::string> fix;
   bool safe = false;             ///< the fix may be run by `doctor --fix --apply`: it undoes easily and stops no work
   std::string source;            ///< where the rule comes from
   std::string link;              ///< documentation; may be empty

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "gpuwarden/facts/health.hpp"
 #include "gpuwarden/facts/lease.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
 
@@ -13,8 +14,12 @@ namespace gpuwarden::facts {
 /// What stands for a GPU's UUID where it could not be read: "index-3".
 Uuid identity_of(const GpuRecord& record);
 
-/// Whether something is wrong with the state of a GPU of NVIDIA's: it cannot be used, and is not asleep.
-bool is_in_trouble(const GpuRecord& record);
+/// Whether something is wrong with a GPU of NVIDIA's: it was judged `unfit`, or cannot be used and is not asleep.
+bool is_in_trouble(const GpuRecord& record, bool unfit = false);
+
+/// The word for a GPU that is out of use: "unfit" where gpuwarden judged so, "disabled" where a person did. Empty where
+/// nobody did, and where its own state says more: it is in none to be used.
+std::string_view out_of_use_word(const GpuRecord& record, const Disabling* word);
 
 /// The lease on a GPU or on one of its instances; nullptr where there is none.
 const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record);
@@ -53,6 +58,8 @@ enum class Use {
 Use use_of(const GpuRecord& record);
 /// In words for people: "in use"; "?" where it is unknown.
 std::string_view to_string(Use use);
+/// As JSON has it: "in_use", "unknown".
+std::string_view key_of(Use use);
 
 /// Whether a GPU's memory has somebody behind it whom the driver does not list: the listed processes (which must be
 /// known) account for less than is used by more than a CUDA context. Unknown use counts as such.

@@ -24,6 +24,7 @@ struct ModelFit {
   planning::Fit fit = planning::Fit::does_not_fit;  ///< on the device that has the least
   Bytes needed{};                                   ///< free on each device, at least
   Bytes room{};        ///< what the device with the least offers: its free memory (serving: all of it)
+  bool mixed = false;  ///< the devices are of different kinds
   std::string reason;  ///< a sentence: strategy, need with its range, and what is free
 };
 

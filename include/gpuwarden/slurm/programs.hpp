@@ -28,7 +28,8 @@ std::unique_ptr<Programs> real_programs(Environment environment);
 bool has_cluster(Programs& programs);
 
 /// What the program prints. Fails with unavailable where it is not there or does not answer, with corrupt where it
-/// prints more than is read, and with `code` and the program's own words where it refuses.
+/// prints more than is read, with not_found where Slurm knows no job of the id that was named, and with `code` and the
+/// program's own words where it refuses.
 Result<std::string> output_of(Programs& programs, std::vector<std::string> argv, ErrorCode code = ErrorCode::failed,
                               std::string standard_input = {});
 

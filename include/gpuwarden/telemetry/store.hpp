@@ -53,6 +53,7 @@ struct Happening {
   std::string kind;  ///< "xid", "alert", "health", "lost", "throttle" ...
   Uuid gpu;
   std::string text;
+  std::optional<std::int64_t> number = std::nullopt;  ///< of an Xid; a file keeps its text alone
 };
 
 /// A history in a file. Writes go to SQLite in WAL mode, in one transaction for each call of add(); a crash loses what

@@ -13,6 +13,7 @@ const {
   gridMetric,
   isHeldIdle,
   isUsed,
+  useWords,
   leaseRows,
   memoryPercent,
   metricsOf,
@@ -181,11 +182,28 @@ test("graphics and unlisted processes do not hold a GPU, leases do", () => {
 });
 
 test("what works for somebody who is not visible is not free", () => {
-  const used = (changes) =>
-    isUsed(fleet(nodeJson("a", [gpuJson(0, { memory: { total_bytes: 100, used_bytes: 1 }, ...changes })])).gpus[0]);
-  assert.equal(used({}), true);
-  assert.equal(used({ utilization: { gpu_percent: 0 } }), false);
-  assert.equal(used({ utilization: { gpu_percent: 0 }, memory: { total_bytes: 100, used_bytes: 40 } }), true);
+  const gpuOf = (changes) => fleet(nodeJson("a", [gpuJson(0, changes)])).gpus[0];
+  assert.equal(isUsed(gpuOf({ use: "in_use" })), true);
+  assert.equal(isUsed(gpuOf({ use: "busy" })), true);
+  assert.equal(isUsed(gpuOf({ use: "free" })), false);
+});
+
+test("whether a GPU is in use is the server's word, not judged from its figures anew", () => {
+  const words = (changes) => useWords(fleet(nodeJson("a", [gpuJson(0, changes)])).gpus[0]);
+  const little = { utilization: { gpu_percent: 7 }, memory: { total_bytes: 100, used_bytes: 9 } };
+  assert.equal(words({ ...little, use: "free" }), "free");
+  assert.equal(words({ ...little, use: "in_use" }), "in use");
+  assert.equal(words({ ...little, use: "unknown" }), "use not known");
+  assert.equal(words({ ...little, use: "mig_without_instances" }), "MIG, no instance");
+  assert.equal(words(little), "use not known");
+});
+
+test("whether a lease is idle is the server's word, too", () => {
+  const lease = (changes) => ({ leases: [{ uuid: "GPU-0", shared: false, holders: [], ...changes }] });
+  const held = (changes) =>
+    isHeldIdle(fleet(nodeJson("a", [gpuJson(0, { utilization: { gpu_percent: 0 } })], lease(changes))).gpus[0]);
+  assert.equal(held({ idle: true }), true);
+  assert.equal(held({ idle: false }), false);
 });
 
 test("users stand with the GPUs that they hold; those who only used some before come last", () => {

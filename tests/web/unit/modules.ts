@@ -11,7 +11,7 @@ export { leaseRows, numberRanges } from "../../../web/src/leases/leases";
 export { changesOf } from "../../../web/src/model/changes";
 export { heat, isLight, stepOf } from "../../../web/src/model/colour";
 export { countsOf, findGpu, fleetFrom, shortNames } from "../../../web/src/model/fleet";
-export { isHeldIdle, isUsed, memoryPercent, spokenName } from "../../../web/src/model/gpu";
+export { isHeldIdle, isUsed, memoryPercent, spokenName, useWords } from "../../../web/src/model/gpu";
 export { gridMetric, kGridMetrics, metricsOf, shadeOf } from "../../../web/src/model/grid_metrics";
 export { isThrottling, stateRow, throttleWords } from "../../../web/src/model/state";
 export { userRows } from "../../../web/src/model/users";

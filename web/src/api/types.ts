@@ -25,6 +25,7 @@ export interface LeaseHolderJson {
 export interface LeaseJson {
   uuid: string;
   shared: boolean;
+  idle?: boolean; // reserved, and nothing done with it
   holders: LeaseHolderJson[];
 }
 
@@ -39,6 +40,7 @@ export interface GpuJson {
   name: string;
   pci_bus_id?: string;
   state: string;
+  use?: string; // how it stands for somebody who wants one, leases aside
   cause?: string;
   next_step?: string;
   memory?: { total_bytes?: Known<number>; used_bytes?: Known<number> };

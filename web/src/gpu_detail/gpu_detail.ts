@@ -6,7 +6,7 @@ import { bytes, clockTime, percent } from "../base/format";
 import { Table } from "../base/table";
 import { parseRange, rangeText, type Range, type ViewState } from "../base/view_state";
 import { findGpu, type Fleet } from "../model/fleet";
-import { gpuName, isUsed, type Gpu } from "../model/gpu";
+import { gpuName, useWords, type Gpu } from "../model/gpu";
 import { stateRow } from "../model/state";
 import type { Page } from "../page";
 import { kChartRows } from "./chart_rows";
@@ -170,7 +170,7 @@ export class GpuDetail {
     const state = stateRow(gpu.state);
     setText(this.title, gpuName(gpu, fleet.several));
     setText(this.model, gpu.name);
-    setText(this.badge, gpu.standing === "ok" ? (isUsed(gpu) ? "in use" : "free") : `${state.glyph} ${state.words}`);
+    setText(this.badge, gpu.standing === "ok" ? useWords(gpu) : `${state.glyph} ${state.words}`);
     setAttribute(this.badge, "data-standing", gpu.standing);
     this.reason.hidden = gpu.reason === "" && gpu.nextStep === "";
     setText(this.reason, [gpu.reason, gpu.nextStep].filter((part) => part !== "").join(". "));

@@ -3,7 +3,7 @@
 import { el, setAttribute, setText } from "../base/dom";
 import { bytesOf, celsius, watts } from "../base/format";
 import { heat, isLight, kSteps, stepOf } from "../model/colour";
-import { isHeldIdle, isUsed, memoryPercent, spokenName, type Gpu } from "../model/gpu";
+import { isHeldIdle, isUsed, memoryPercent, spokenName, useWords, type Gpu } from "../model/gpu";
 import { shadeOf, type GridMetric, type Shade } from "../model/grid_metrics";
 import { stateRow } from "../model/state";
 import { drawTrail, Trail } from "./trail";
@@ -99,7 +99,7 @@ export class Card implements Cell {
 }
 
 function usersText(gpu: Gpu): string {
-  if (gpu.users.length === 0) return gpu.processes === null || isUsed(gpu) ? "user not visible" : "free";
+  if (gpu.users.length === 0) return isUsed(gpu) ? "user not visible" : useWords(gpu);
   const named = gpu.users.map((user) => (user === "" ? "somebody" : user)).join(", ");
   return isHeldIdle(gpu) ? `${named}, idle` : named;
 }

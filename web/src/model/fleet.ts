@@ -2,7 +2,7 @@
 // All that the page shows at one moment: nodes, their GPUs, alerts. Made anew from every answer of the server.
 import { byName } from "../base/format";
 import type { AlertJson, NodeJson, XidJson } from "../api/types";
-import { gpuFrom, type Gpu } from "./gpu";
+import { gpuFrom, isHeldIdle, type Gpu } from "./gpu";
 
 export interface FleetNode {
   name: string;
@@ -138,7 +138,7 @@ export function countsOf(fleet: Fleet): Counts {
     present: present.length,
     busy: present.filter((gpu) => (gpu.busy ?? 0) > 0).length,
     idle: present.filter((gpu) => gpu.busy === 0).length,
-    heldIdle: present.filter((gpu) => gpu.held && gpu.busy === 0).length,
+    heldIdle: present.filter(isHeldIdle).length,
     lost: fleet.gpus.length - present.length,
     unfit: present.filter((gpu) => gpu.standing === "error").length,
     throttled: present.filter((gpu) => gpu.throttled).length,

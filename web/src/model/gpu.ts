@@ -91,10 +91,17 @@ export function gpuFrom(json: GpuJson, node: NodeJson, knownUuid: string): Gpu {
 export const memoryPercent = (gpu: Gpu): number | null =>
   typeof gpu.memoryUsed === "number" && gpu.memoryTotal ? (100 * gpu.memoryUsed) / gpu.memoryTotal : null;
 
-/** Held by somebody and doing nothing: what is worth asking about. */
-export const isHeldIdle = (gpu: Gpu): boolean => gpu.held && gpu.standing !== "lost" && gpu.busy === 0;
-/** Somebody uses it, visible or not: it is held, works, or has its memory filled. */
-export const isUsed = (gpu: Gpu): boolean => gpu.held || (gpu.busy ?? 0) > 0 || (memoryPercent(gpu) ?? 0) > 5;
+/** Held by somebody and doing nothing: what is worth asking about. Of a lease the server says so. */
+export const isHeldIdle = (gpu: Gpu): boolean =>
+  gpu.held && gpu.standing !== "lost" && (gpu.lease?.idle ?? gpu.busy === 0);
+/** Somebody uses it, visible or not: it is held, or in use by the server's word. */
+export const isUsed = (gpu: Gpu): boolean => gpu.held || gpu.json.use === "busy" || gpu.json.use === "in_use";
+/** In a word or two, for a GPU that is well. */
+export function useWords(gpu: Gpu): string {
+  if (isUsed(gpu)) return "in use";
+  if (gpu.json.use === "free") return "free";
+  return gpu.json.use === "mig_without_instances" ? "MIG, no instance" : "use not known";
+}
 
 /** "n12 GPU 3"; without the node where there is but one. */
 export const gpuName = (gpu: { node: string; index: number }, several: boolean): string =>
