@@ -5,6 +5,7 @@
 #include <string>
 
 #include "facts/names.hpp"
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::facts {
 namespace {
@@ -51,6 +52,12 @@ bool is_in_trouble(const GpuRecord& record) {
   return record.gpu.vendor == "NVIDIA" && !is_usable(record) && record.state != GpuState::suspended;
 }
 
+std::string describe_trouble(const GpuRecord& record) {
+  const std::string state = spaced(to_string(record.state));
+  if (record.cause.empty()) return state;
+  return contains_ignoring_case(record.cause, state) ? record.cause : state + ": " + record.cause;
+}
+
 bool is_idle_lease(const GpuRecord& record, const Lease* lease) {
   if (lease == nullptr || !is_usable(record)) return false;
   const bool no_load = record.sample.utilization_gpu == Percent(0);
@@ -82,7 +89,7 @@ std::string_view to_string(Use use) {
                                          {Use::no_instance, "MIG, no instance"},
                                          {Use::busy, "busy"},
                                          {Use::in_use, "in use"},
-                                         {Use::unknown, "?"},
+                                         {Use::unknown, "unknown"},
                                          {Use::free, "free"}}};
   return name_of(kWords, use);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gpuwarden/facts/lease.hpp"
@@ -15,6 +16,10 @@ Uuid identity_of(const GpuRecord& record);
 
 /// Whether something is wrong with the state of a GPU of NVIDIA's: it cannot be used, and is not asleep.
 bool is_in_trouble(const GpuRecord& record);
+
+/// What is wrong with a GPU, for people: its cause, behind the state's words where the cause does not say them: "lost:
+/// no answer", "the GPU is lost: it fell off the PCIe bus".
+std::string describe_trouble(const GpuRecord& record);
 
 /// The lease on a GPU or on one of its instances; nullptr where there is none.
 const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record);
@@ -46,7 +51,7 @@ enum class Use {
   free,
 };
 Use use_of(const GpuRecord& record);
-/// In words for people: "in use"; "?" where it is unknown.
+/// In words for people: "in use", "unknown".
 std::string_view to_string(Use use);
 
 /// Whether a GPU's memory has somebody behind it whom the driver does not list: the listed processes (which must be
