@@ -135,6 +135,7 @@ Comparison compare(const std::vector<NamedMachine>& machines) {
   std::map<std::string, std::vector<std::string>> values;
   for (std::size_t i = 0; i < machines.size(); ++i) {
     comparison.machines.push_back(machines[i].name);
+    comparison.simulated = comparison.simulated || machines[i].snapshot.simulated;
     const Facts known_facts(machines[i].snapshot);
     for (const auto& [what, value] : known_facts.all()) {
       auto& row = values[what];

@@ -7,7 +7,7 @@ namespace gpuwarden::facts {
 
 std::string describe_unseen_holder(const Lease& lease) {
   if (!lease.holders.empty()) return "";
-  return "held; the holder is not visible here: another user's where /proc hides them, or another container's";
+  return "the holder is not visible here: another user's where /proc hides them, or another container's";
 }
 
 std::string ending_command(const std::string& run_id) { return "gpuwarden run --end-leftovers " + run_id; }

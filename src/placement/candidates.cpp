@@ -105,7 +105,7 @@ Opinion unleased(const Candidate& c, const Wanted& wanted) {
     // A lease on the whole GPU covers its instances, and the other way round.
     const bool here = lease.uuid == c.device.uuid || (c.mig != nullptr && lease.uuid == c.record->gpu.uuid);
     if (!here || (lease.shared && wanted.request.shared)) continue;
-    if (lease.holders.empty()) return Objection{facts::describe_unseen_holder(lease), true};
+    if (lease.holders.empty()) return Objection{"leased; " + facts::describe_unseen_holder(lease), true};
     const auto& holder = lease.holders[0];
     const facts::LeaseHolder* orphan = facts::find_orphan(lease);
     return Objection{.reason = fmt::format("leased by {} (pid {}{}){}{}", holder.user, holder.pid.value,

@@ -73,7 +73,7 @@ TEST(Orphan, IsNamedWithTheCommandThatEndsIt) {
 }
 
 TEST(UnseenHolder, IsSaidToHoldTheLeaseAndNeverGuessedAt) {
-  EXPECT_TRUE(describe_unseen_holder({Uuid("GPU-a"), false, {}}).starts_with("held; the holder is not visible here"));
+  EXPECT_TRUE(describe_unseen_holder({Uuid("GPU-a"), false, {}}).starts_with("the holder is not visible here"));
   EXPECT_EQ(describe_unseen_holder({Uuid("GPU-a"), false, {{.pid = Pid{7}, .user = "ada"}}}), "");
 }
 

@@ -156,7 +156,7 @@ TEST_F(ModelFits, WaitingStandsInLineForAsManyAsTheModelTakes) {
   EXPECT_EQ(decision.wanted, needed);
   EXPECT_EQ(decision.candidates.size(), 8U);
   EXPECT_THAT(decision.missing, HasSubstr("does not fit one NVIDIA H100"));
-  EXPECT_THAT(decision.missing, HasSubstr("GPU 1: leased"));
+  EXPECT_THAT(decision.missing, HasSubstr("GPUs 1-7: leased"));
 }
 
 TEST_F(ModelFits, WhatNeverFitsIsNotWaitedFor) {

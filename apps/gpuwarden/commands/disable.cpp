@@ -34,8 +34,8 @@ Result<Machine> open_own_machine(Context& context) {
   return open_machine(context);
 }
 
-int show_disablings(const Context& context, const lease::Disablings::View& view) {
-  if (context.args.has("json")) print_json(lease::to_json(view));
+int show_disablings(const Context& context, const Machine& machine, const lease::Disablings::View& view) {
+  if (context.args.has("json")) print_json(lease::to_json(view, machine.simulated()));
   return kFine;
 }
 
@@ -52,7 +52,7 @@ Result<int> run_disable(Context& context) {
     fmt::print("GPU {} is disabled for {}\n", record.gpu.index.value,
                word->for_everybody ? "everybody" : "your own jobs (root can disable it for everybody)");
   }
-  return show_disablings(context, taken.now);
+  return show_disablings(context, machine, taken.now);
 }
 
 /// How a GPU is called: one that was taken out has no index.
@@ -98,7 +98,7 @@ Result<int> run_enable(Context& context) {
     for (const Uuid& gpu : back.gpus) fmt::print("{}", line_of(gpu, back));
     if (back.gpus.empty()) fmt::print("no GPU is out of use\n");
   }
-  return show_disablings(context, back.now);
+  return show_disablings(context, machine, back.now);
 }
 
 }  // namespace

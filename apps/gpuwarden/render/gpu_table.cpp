@@ -211,7 +211,7 @@ std::string remark(std::string_view why, const std::string& step, const Style& s
 
 std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const Style& style) {
   if (lease == nullptr) return "";
-  if (lease->holders.empty()) return painted_lines(facts::describe_unseen_holder(*lease), style, Tone::dim);
+  if (lease->holders.empty()) return painted_lines("held; " + facts::describe_unseen_holder(*lease), style, Tone::dim);
   const auto& holder = lease->holders[0];
   const std::string text = fmt::format("   lease: {}, pid {}{}{}: {}", holder.user, holder.pid.value,
                                        holder.since ? ", since " + format_utc(*holder.since) : "",

@@ -37,7 +37,7 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-/// Where nobody is seen to hold it that says so, for people: "held; the holder is not visible here (...)"; else empty.
+/// Where nobody is seen to hold it that says so, for people: "the holder is not visible here: ..."; else empty.
 std::string describe_unseen_holder(const Lease& lease);
 
 /// How to end what is left of a run: "gpuwarden run --end-leftovers ID".
