@@ -24,7 +24,7 @@ say "Python: ruff and mypy"
 build/python-venv/bin/ruff check -q python tests/python
 build/python-venv/bin/mypy --no-error-summary
 
-say "docs/messages.md is up to date"
+say "docs/messages.md and docs/words.md are up to date"
 scripts/messages.py --check
 
 say "docs/python/reference is up to date"

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every sentence of src/ and apps/ that a user may read, in docs/messages.md: to be read in one go.
+"""Every sentence that a user may read, from the sources: errors in docs/messages.md, to be read in one go, all other
+words in docs/words.md.
 
-    scripts/messages.py            write docs/messages.md
-    scripts/messages.py --check    exit 1 if it is not up to date
+    scripts/messages.py            write both pages
+    scripts/messages.py --check    exit 1 if one is not up to date
 
-Errors (`fail(code, sentence, hint)`, `Error{...}`) stand with their hints; every other literal of two words or more
-stands by itself; so does every line of prose of the manual's templates (*.man). Files are named, lines are not, so that the
-page changes only when a sentence does.
+Errors (`fail(code, sentence, hint)`, `Error{...}`) stand with their hints, each once; those of fewer than three words
+and lists of names (in which nothing is said) stand on the second page, with every other literal of two words or more
+and the prose of the templates. Rooms and files are named, lines are not, so that a page changes only when a sentence does.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "messages.md"
+ERROR_PAGE = ROOT / "docs" / "messages.md"
+WORD_PAGE = ROOT / "docs" / "words.md"
+SOURCES = ("src", "include/gpuwarden", "apps", "sim/core", "bindings/python")
+TEMPLATES = ROOT / "apps" / "gpuwarden" / "templates"
 # callee: the argument that is the sentence; with a dot a member of that name (NamedValues::refuse)
 ERRORS = {"fail": 1, "Error": 1, "error_from_errno": 1, ".refuse": 0}
 NO_WORDS_FOR_PEOPLE = ("kernels.cpp", "shell.hpp", "_page.cpp", "packagings.cpp", "steps.cpp")
@@ -128,41 +132,81 @@ def cell(text):
 
 def room_of(path):
     parts = path.relative_to(ROOT).parts
-    return "apps/gpuwarden" if parts[0] == "apps" else parts[2 if parts[0] == "include" else 1]
+    if parts[0] == "include":
+        return parts[2]
+    return parts[1] if parts[0] == "src" else "/".join(parts[:2])
 
 
-def page():
-    rooms = {}
-    for folder in ("src", "include/gpuwarden", "apps"):
-        files = [path for pattern in ("*.[ch]pp", "*.man") for path in (ROOT / folder).rglob(pattern)]
-        for path in sorted(files):
-            if path.name.endswith(NO_WORDS_FOR_PEOPLE):
-                continue
-            errors, others = read_manual(path) if path.suffix == ".man" else read(path)
-            if errors or others:
-                rooms.setdefault(room_of(path), []).append((path, errors, others))
-    lines = ["# Every message", "",
-             "Made by `scripts/messages.py` from the sources; do not edit. `{}` stands for a value, … for what is put "
-             "together, → for the hint.", ""]
+def is_told(sentence, hint):
+    """Whether an error says something to be read: three words or more that are not all names."""
+    text = f"{sentence} {hint}"
+    words = re.findall(r"[A-Za-z][A-Za-z'-]*", text)
+    names = re.findall(r"\b\w+(?:[_-]\w+)+\b|--?\w[\w-]*", text)
+    return len(words) >= 3 and len(names) < len(text.split())
+
+
+def prose_of(template):
+    """The sentences of a template: what is neither a macro of roff nor code of a shell."""
+    if template.suffix != ".man":
+        return []
+    lines = [line for line in template.read_text(encoding="utf-8").splitlines() if not line.startswith((".", "@"))]
+    return [re.sub(r"\\f[BRI]|\\(?=-)", "", line) for line in lines if is_sentence(line)]
+
+
+def entries():
+    """(errors, words) as room -> [(path, lines)]."""
+    errors_by_room, words_by_room = {}, {}
+    files = [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.[ch]pp"))]
+    for path in files + sorted(TEMPLATES.iterdir()):
+        if path.name.endswith(NO_WORDS_FOR_PEOPLE):
+            continue
+        errors, others = ([], prose_of(path)) if path.parent == TEMPLATES else read(path)
+        lines = {True: [], False: []}
+        for sentence, hint in errors:
+            line = f"- {cell(sentence) or chr(0x2026)}" + (f" → {cell(hint)}" if hint else "")
+            lines[is_told(sentence, hint)].append(line)
+        lines[False] += [f"- {cell(sentence)}" for sentence in others]
+        for told, rooms in ((True, errors_by_room), (False, words_by_room)):
+            if lines[told]:
+                rooms.setdefault(room_of(path), []).append((path, list(dict.fromkeys(lines[told]))))
+    return errors_by_room, words_by_room
+
+
+def page(title, about, rooms, each_once):
+    """A page; with `each_once` what another file said before is left out, and files have no line of their own."""
+    lines = [f"# {title}", "",
+             f"Made by `scripts/messages.py` from the sources; do not edit. {about} `{{}}` stands for a value, … for "
+             "what is put together, → for the hint.", ""]
+    said = set()
     for room in sorted(rooms):
         lines += [f"## {room}", ""]
-        for path, errors, others in rooms[room]:
-            lines += [f"{path.relative_to(ROOT)}", ""]
-            told = [f"- {cell(sentence)}" + (f" → {cell(hint)}" if hint else "") for sentence, hint in errors]
-            told += [f"- {cell(sentence)}" for sentence in others]
-            lines += list(dict.fromkeys(told)) + [""]
+        for path, told in rooms[room]:
+            if not each_once:
+                lines += [str(path.relative_to(ROOT)), ""]
+            lines += [line for line in told if line not in said]
+            if each_once:
+                said.update(told)
+            else:
+                lines.append("")
+        if each_once:
+            lines.append("")
     return "\n".join(lines)
 
 
 def main():
-    fresh = page()
+    errors, words = entries()
+    pages = {ERROR_PAGE: page("Every error", "What goes wrong, by rooms; all other words are in [words.md](words.md).",
+                              errors, True),
+             WORD_PAGE: page("All other words", "The errors are in [messages.md](messages.md).", words, False)}
     if sys.argv[1:] == ["--check"]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != fresh:
-            sys.exit("docs/messages.md is out of date: run scripts/messages.py")
+        old = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+        if old:
+            sys.exit(f"{', '.join(str(path.relative_to(ROOT)) for path in old)} out of date: run scripts/messages.py")
     elif sys.argv[1:]:
         sys.exit(__doc__)
     else:
-        PAGE.write_text(fresh, encoding="utf-8")
+        for path, text in pages.items():
+            path.write_text(text, encoding="utf-8")
 
 
 main()

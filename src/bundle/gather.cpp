@@ -14,6 +14,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/metrics.hpp"
 #include "gpuwarden/probe/kernel_messages.hpp"
@@ -125,7 +126,7 @@ void gather_samples(probe::MachineReader& reader, Clock& clock, std::chrono::sec
   }
   if (readings.empty()) return contents.omitted.push_back({"samples", why_none});
   const std::string about = fmt::format("the GPUs' metrics, {} readings", readings.size());
-  const Json document{{"schema", facts::kJsonSchema}, {"period_seconds", 1}, {"readings", std::move(readings)}};
+  const Json document = facts::document({{"period_seconds", 1}, {"readings", std::move(readings)}});
   contents.files.push_back(
       {"samples.json", about, document.dump(-1, ' ', false, Json::error_handler_t::replace), true});
 }

@@ -6,13 +6,14 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/bundle/bundle.hpp"
+#include "gpuwarden/facts/answer.hpp"
+#include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::bundle {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kSchema = 1;
 constexpr std::string_view kKind = "gpuwarden bundle";
 
 std::unexpected<Error> wrong(std::string_view key) {
@@ -78,15 +79,20 @@ Json to_json(const Manifest& manifest) {
                      {"removed", Json(file.removed)}});
   Json omitted = Json::array();
   for (const Omission& omission : manifest.omitted) omitted.push_back({{"what", omission.what}, {"why", omission.why}});
-  return {{"schema", kSchema},
-          {"kind", kKind},
-          {"program_version", manifest.program_version},
-          {"created", manifest.created},
-          {"simulated", manifest.simulated},
-          {"anonymized", manifest.anonymized},
-          {"removed", Json(manifest.removed())},
-          {"files", std::move(files)},
-          {"omitted", std::move(omitted)}};
+  return facts::answer({{"kind", kKind},
+                        {"program_version", manifest.program_version},
+                        {"created", manifest.created},
+                        {"anonymized", manifest.anonymized},
+                        {"removed", Json(manifest.removed())},
+                        {"files", std::move(files)},
+                        {"omitted", std::move(omitted)}},
+                       manifest.simulated);
+}
+
+Json to_json(const Manifest& manifest, const std::string& file) {
+  Json json = to_json(manifest);
+  json["file"] = file;
+  return json;
 }
 
 Result<Manifest> manifest_from_json(const Json& json) {
@@ -95,7 +101,7 @@ Result<Manifest> manifest_from_json(const Json& json) {
   if (kind != kKind) return fail(ErrorCode::corrupt, fmt::format("{}: this is not a {}", kManifestFile, kKind));
   const auto schema = json.find("schema");
   if (schema == json.end() || !schema->is_number_integer()) return wrong("schema");
-  if (*schema != kSchema)
+  if (*schema != facts::kJsonSchema)
     return fail(ErrorCode::corrupt, fmt::format("{}: schema {} is not supported", kManifestFile, schema->dump()),
                 "a newer gpuwarden made this bundle; read it with that one");
   Manifest manifest;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/use.hpp"
 
@@ -123,7 +124,9 @@ Json to_json(const Node& node) {
 Json to_json(std::span<const Node> nodes) {
   Json list = Json::array();
   for (const Node& node : nodes) list.push_back(to_json(node));
-  return {{"schema", facts::kJsonSchema}, {"nodes", std::move(list)}};
+  const bool simulated =
+      std::ranges::any_of(nodes, [](const Node& node) { return node.reading && node.reading->snapshot.simulated; });
+  return facts::answer({{"nodes", std::move(list)}}, simulated);
 }
 
 Result<Node> node_from_json(const Json& json) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/forward_compatibility.hpp"
 
@@ -320,18 +321,17 @@ Json to_json(const Place& place) {
 }
 
 Json to_json(const Asked& asked, const Question& question, const Answer& answer) {
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", asked.place.simulated},
-          {"question", of(question.text)},
-          {"kind", question.kind},
-          {"place", to_json(asked.place)},
-          {"answer", std::visit([](const auto& one) { return to_json(one); }, answer)},
-          {"knowledge",
-           {{"newest_cuda", to_string(asked.knowledge.newest_toolkit())},
-            {"newest_driver_branch", asked.knowledge.newest_branch()},
-            {"newest_torch", to_string(asked.knowledge.newest_torch())},
-            {"overlays", asked.knowledge.overlays()}}},
-          {"sources", verdict_of(answer).sources}};
+  return facts::answer({{"question", of(question.text)},
+                        {"kind", question.kind},
+                        {"place", to_json(asked.place)},
+                        {"answer", std::visit([](const auto& one) { return to_json(one); }, answer)},
+                        {"knowledge",
+                         {{"newest_cuda", to_string(asked.knowledge.newest_toolkit())},
+                          {"newest_driver_branch", asked.knowledge.newest_branch()},
+                          {"newest_torch", to_string(asked.knowledge.newest_torch())},
+                          {"overlays", asked.knowledge.overlays()}}},
+                        {"sources", verdict_of(answer).sources}},
+                       asked.place.simulated);
 }
 
 }  // namespace gpuwarden::compat

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/knowledge/platform_steps.hpp"
 
@@ -106,17 +107,16 @@ std::vector<std::string> follows_from(const DiagnosisCause& cause) {
 }
 
 Json causes_json() {
-  Json json{{"schema", facts::kJsonSchema}, {"causes", Json::array()}};
+  Json json = facts::answer({{"causes", Json::array()}});
   for (const DiagnosisCause& cause : knowledge::diagnosis_causes()) json["causes"].push_back(json_of(cause));
   return json;
 }
 
 Json to_json(const Lookup& lookup) {
-  Json json{{"schema", facts::kJsonSchema},
-            {"cuda_code", lookup.cuda_code ? Json(*lookup.cuda_code) : Json()},
-            {"nearest", lookup.nearest.empty() ? Json() : Json(lookup.nearest)},
-            {"fits", Json::array()},
-            {"causes", Json::array()}};
+  Json json = facts::answer({{"cuda_code", lookup.cuda_code ? Json(*lookup.cuda_code) : Json()},
+                             {"nearest", lookup.nearest.empty() ? Json() : Json(lookup.nearest)},
+                             {"fits", Json::array()},
+                             {"causes", Json::array()}});
   for (const DiagnosisRule* rule : lookup.rules) json["fits"].push_back(rule->id);
   for (const DiagnosisCause* cause : lookup.causes) json["causes"].push_back(whole_json_of(*cause));
   return json;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/diagnosis/overview.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::diagnosis {
@@ -112,10 +113,8 @@ nlohmann::json to_json(const Facts& facts) {
 }
 
 nlohmann::json to_json(const Diagnosis& diagnosis) {
-  nlohmann::json json{{"schema", facts::kJsonSchema},
-                      {"only_consequences", diagnosis.only_consequences},
-                      {"lines", diagnosis.lines},
-                      {"bytes", diagnosis.bytes}};
+  nlohmann::json json = facts::answer(
+      {{"only_consequences", diagnosis.only_consequences}, {"lines", diagnosis.lines}, {"bytes", diagnosis.bytes}});
   json["look_at"] = diagnosis.look_at.empty() ? nlohmann::json() : nlohmann::json(diagnosis.look_at);
   json["ordinary"] = diagnosis.ordinary ? to_json(*diagnosis.ordinary) : nlohmann::json();
   json["ordinary_frame"] =

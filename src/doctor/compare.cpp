@@ -146,6 +146,7 @@ Comparison compare(const std::vector<NamedMachine>& machines) {
   std::map<std::string, Difference> rows;
   for (std::size_t i = 0; i < machines.size(); ++i) {
     comparison.machines.push_back(machines[i].name);
+    comparison.simulated = comparison.simulated || machines[i].snapshot.simulated;
     const Facts known_facts(machines[i].snapshot);
     for (const Fact& fact : known_facts.all()) {
       Difference& row = rows[fact.what];

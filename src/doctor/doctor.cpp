@@ -12,6 +12,7 @@
 #include "doctor/queries.hpp"
 #include "doctor/site.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/doctor/leftovers.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::doctor {
@@ -274,7 +275,7 @@ Choice toolkit_choice() {
 }
 
 Result<void> validate(const Choice& choice, const knowledge::Knowledge& knowledge) {
-  std::vector<std::string> known{std::string(kSite)};
+  std::vector<std::string> known{std::string(kSite), std::string(kLeftovers)};
   for (const knowledge::SiteRule& rule : knowledge.rules()) known.push_back(site_id(rule));
   for (const Check& check : checks()) known.emplace_back(check.id);
   for (int area = 0; area <= std::to_underlying(Area::cluster); ++area)

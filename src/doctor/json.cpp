@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/markup.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/burn_in_json.hpp"
 #include "gpuwarden/facts/json.hpp"
 
@@ -66,17 +67,17 @@ Json to_json(const Finding& finding) {
           {"link", finding.link}};
 }
 
-Json to_json(const Examination& examination) {
+Json to_json(const Examination& examination, bool simulated) {
   Json findings = Json::array();
   for (const Finding& finding : examination.findings) findings.push_back(to_json(finding));
   Json areas = Json::object();
   for (const auto& [area, status] : examination.areas) areas[std::string(to_string(area))] = to_string(status);
-  return {{"schema", facts::kJsonSchema},
-          {"overall", to_string(examination.overall)},
-          {"worst", to_string(examination.worst)},
-          {"checks_run", examination.ran.size()},
-          {"areas", areas},
-          {"findings", findings}};
+  return facts::answer({{"overall", to_string(examination.overall)},
+                        {"worst", to_string(examination.worst)},
+                        {"checks_run", examination.ran.size()},
+                        {"areas", areas},
+                        {"findings", findings}},
+                       simulated);
 }
 
 Json to_json(const Comparison& comparison) {
@@ -85,16 +86,15 @@ Json to_json(const Comparison& comparison) {
     differences.push_back({{"what", difference.what},
                            {"values", difference.values},
                            {"usual", difference.usual.empty() ? Json() : Json(difference.usual)}});
-  return {{"schema", facts::kJsonSchema},
-          {"machines", comparison.machines},
-          {"compared", comparison.compared},
-          {"differences", differences},
-          {"odd_one_out", comparison.odd_one_out.empty() ? Json() : Json(comparison.odd_one_out)}};
+  return facts::answer({{"machines", comparison.machines},
+                        {"compared", comparison.compared},
+                        {"differences", differences},
+                        {"odd_one_out", comparison.odd_one_out.empty() ? Json() : Json(comparison.odd_one_out)}},
+                       comparison.simulated);
 }
 
 Json to_json(const MachineReport& report) {
-  Json json = to_json(report.examination);
-  json["simulated"] = report.snapshot.simulated;
+  Json json = to_json(report.examination, report.snapshot.simulated);
   json["origin"] = report.snapshot.origin;
   json["host"] = report.snapshot.host;
   json["purpose"] = report.purpose.text.empty() ? Json() : Json(report.purpose.text);

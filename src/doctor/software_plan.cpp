@@ -40,7 +40,8 @@ struct TorchToBe {
 
 std::string no_wheel(const Subject& subject, const std::vector<int>& architectures) {
   if (std::ranges::any_of(architectures, knowledge::is_jetson))
-    return "[@nvidia] install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
+    return "[@nvidia] install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: "
+           "https://pypi.jetson-ai-lab.io";
   std::vector<std::string> texts;
   for (const int one : architectures) texts.push_back("sm_" + std::to_string(one));
   const auto driver = driver_of(subject);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::doctor {
@@ -45,11 +46,14 @@ nlohmann::json to_json(const Survey& survey) {
   for (std::size_t i = 0; i < survey.machines.size(); ++i)
     nodes.push_back({{"node", survey.machines[i].name},
                      {"simulated", survey.machines[i].snapshot.simulated},
-                     {"examination", to_json(survey.examinations[i])}});
+                     {"examination", to_json(survey.examinations[i], survey.machines[i].snapshot.simulated)}});
   nlohmann::json others = nlohmann::json::array();
   for (const MachineAnswer& one : survey.not_looked_at)
     others.push_back({{"node", one.machine}, {"reason", one.problem}});
-  return {{"nodes", nodes}, {"outliers", to_json(survey.outliers)}, {"not_looked_at", others}};
+  const bool simulated =
+      std::ranges::any_of(survey.machines, [](const NamedMachine& one) { return one.snapshot.simulated; });
+  return facts::answer({{"nodes", nodes}, {"outliers", to_json(survey.outliers)}, {"not_looked_at", others}},
+                       simulated);
 }
 
 }  // namespace gpuwarden::doctor

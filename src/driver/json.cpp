@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/words.hpp"
+#include "gpuwarden/facts/answer.hpp"
 
 namespace gpuwarden::driver {
 
@@ -88,6 +89,12 @@ Json to_json(const DriverRun& run) {
     json["steps"].push_back({{"id", step.id}, {"title", step.title}, {"state", to_string(run.steps[i])}});
   }
   return json;
+}
+
+Json history_to_json(std::span<const DriverRun> runs) {
+  Json list = Json::array();
+  for (const DriverRun& run : runs) list.push_back(to_json(run));
+  return facts::answer({{"runs", list}});
 }
 
 }  // namespace gpuwarden::driver

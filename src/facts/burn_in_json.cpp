@@ -9,6 +9,7 @@ std::optional<ThrottleReason> enum_named(const std::string& name, ThrottleReason
 }  // namespace gpuwarden::facts
 
 #include "facts/archive.hpp"
+#include "gpuwarden/facts/answer.hpp"
 
 namespace gpuwarden::facts {
 
@@ -93,6 +94,7 @@ static void describe(A& a, BurnInRun& record) {
 
 Json to_json(const BurnInGpu& gpu) { return Writer::encode(gpu); }
 Json to_json(const BurnInRun& run) { return Writer::encode(run); }
+Json bench_to_json(const BurnInRun& run, bool simulated) { return answer({{"bench", to_json(run)}}, simulated); }
 
 Result<BurnInGpu> burn_in_gpu_from_json(const Json& json) {
   std::optional<Error> error;

@@ -52,6 +52,7 @@ static void describe(A& a, Error& error) {
 #include "facts/archive.hpp"
 #include "facts/environment_json.hpp"
 #include "facts/pack.hpp"
+#include "gpuwarden/facts/answer.hpp"
 
 namespace gpuwarden::facts {
 
@@ -316,6 +317,7 @@ static void describe(A& a, LeaseHolder& holder) {
   a.field("run_id", holder.run_id);
   a.field("command", holder.command);
   a.field("since_unix_ms", holder.since);
+  a.field("orphaned", holder.orphaned);
 }
 
 template <class A>
@@ -347,11 +349,7 @@ Json to_json(const Error& error) { return Writer::encode(error); }
 Json to_json(const DriverProblem& problem) { return Writer::encode(problem); }
 Json to_json(const GpuEvent& event) { return Writer::encode(event); }
 
-Json to_json(const Snapshot& snapshot) {
-  Json json = Writer::encode(snapshot);
-  json["schema"] = kJsonSchema;
-  return json;
-}
+Json to_json(const Snapshot& snapshot) { return document(Writer::encode(snapshot)); }
 
 Result<GpuRecord> gpu_record_from_json(const Json& json) { return read<GpuRecord>(json); }
 Result<GpuProcess> gpu_process_from_json(const Json& json) { return read<GpuProcess>(json); }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "facts/names.hpp"
+#include "gpuwarden/base/text.hpp"
 
 namespace gpuwarden::facts {
 namespace {
@@ -57,6 +58,12 @@ std::string_view out_of_use_word(const GpuRecord& record, const Disabling* word)
   return word->judged ? "unfit" : "disabled";
 }
 
+std::string describe_trouble(const GpuRecord& record) {
+  const std::string state = spaced(to_string(record.state));
+  if (record.cause.empty()) return state;
+  return contains_ignoring_case(record.cause, state) ? record.cause : state + ": " + record.cause;
+}
+
 bool is_idle_lease(const GpuRecord& record, const Lease* lease) {
   if (lease == nullptr || !is_usable(record)) return false;
   const bool no_load = record.sample.utilization_gpu == Percent(0);
@@ -93,7 +100,7 @@ std::string_view to_string(Use use) {
                                          {Use::no_instance, "MIG, no instance"},
                                          {Use::busy, "busy"},
                                          {Use::in_use, "in use"},
-                                         {Use::unknown, "?"},
+                                         {Use::unknown, "unknown"},
                                          {Use::free, "free"}}};
   return name_of(kWords, use);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/hosts/run.hpp"
 #include "hosts/message.hpp"
@@ -41,17 +43,18 @@ nlohmann::json to_json(const HostsReport& report, const JobOnHosts& job) {
   const HostsTry& last = report.last;
   Json hosts = Json::array();
   for (const HostEnd& host : last.hosts) hosts.push_back(host_json(host));
+  const bool simulated = std::ranges::any_of(last.hosts, [](const HostEnd& host) { return host.held.simulated; });
   Json attempts = Json::array();
   for (const HostsTry& one : report.failed) attempts.push_back(try_json(one, job));
-  return {{"schema", facts::kJsonSchema},
-          {"run_id", job.run_id},
-          {"command", job.hosts.empty() ? std::vector<std::string>{} : job.hosts[0].order.command},
-          {"exit_code", last.exit_code},
-          {"interrupted_by", last.interrupted_by ? Json(*last.interrupted_by) : Json()},
-          {"first_failure", failure_json(last, job)},
-          {"wall_seconds", std::chrono::duration<double>(last.wall_time).count()},
-          {"hosts", std::move(hosts)},
-          {"attempts", std::move(attempts)}};
+  return facts::answer({{"run_id", job.run_id},
+                        {"command", job.hosts.empty() ? std::vector<std::string>{} : job.hosts[0].order.command},
+                        {"exit_code", last.exit_code},
+                        {"interrupted_by", last.interrupted_by ? Json(*last.interrupted_by) : Json()},
+                        {"first_failure", failure_json(last, job)},
+                        {"wall_seconds", std::chrono::duration<double>(last.wall_time).count()},
+                        {"hosts", std::move(hosts)},
+                        {"attempts", std::move(attempts)}},
+                       simulated);
 }
 
 std::optional<nlohmann::json> post_mortem_of(const HostsTry& last) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::knowledge {
 namespace {
@@ -120,8 +121,11 @@ bool is_of_nvidia_alone(std::string_view step) {
 std::vector<std::string> steps_for_amd(const std::vector<std::string>& steps) {
   std::vector<std::string> result;
   for (const std::string& step : steps) {
-    std::string said = step_for_amd(step);
-    if (!said.empty() && std::ranges::find(result, said) == result.end()) result.push_back(std::move(said));
+    const MarkedStep marked = marked_step(step);
+    std::string said = step_for_amd(std::string(marked.text));
+    if (said.empty()) continue;
+    said = with_kind(marked.kind, said);
+    if (std::ranges::find(result, said) == result.end()) result.push_back(std::move(said));
   }
   return result;
 }

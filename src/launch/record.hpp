@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/lease/run_record.hpp"
 
 namespace gpuwarden::launch {
 
@@ -30,7 +31,7 @@ class RunRecord {
   UniqueFd fd_;
 };
 
-inline constexpr std::string_view kRecordPrefix = "run-";
-inline constexpr std::string_view kRecordEnding = ".job";
+inline constexpr std::string_view kRecordPrefix = lease::kRunRecordPrefix;
+inline constexpr std::string_view kRecordEnding = lease::kRunRecordEnding;
 
 }  // namespace gpuwarden::launch

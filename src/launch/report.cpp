@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/recording/watch.hpp"
 #include "gpuwarden/telemetry/event_inbox.hpp"
@@ -376,26 +377,26 @@ Json to_json(const RunReport& report) {
   std::vector<std::string> warnings = report.end.warnings;
   std::ranges::move(gpu_warnings(report), std::back_inserter(warnings));
   const JobEnd& end = report.end;
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", report.simulated},
-          {"fleet", report.fleet},
-          {"host", report.host},
-          {"run_id", report.run_id},
-          {"command", report.command},
-          {"started", format_utc(report.started)},
-          {"wall_seconds", static_cast<double>(end.wall_time.count()) / 1000},
-          {"exit_code", end.exit_code},
-          {"interrupted_by", end.interrupted_by ? Json(*end.interrupted_by) : Json()},
-          {"first_failure", end.first_failure ? Json(*end.first_failure) : Json()},
-          {"ranks", list_json(end.ranks, json_of_rank)},
-          {"gpus", list_json(report.gpus, json_of_gpu)},
-          {"warnings", warnings},
-          {"findings", list_json(report.findings, json_of_finding)},
-          {"waste", list_json(report.waste, [](const recording::Waste& one) { return recording::to_json(one); })},
-          {"happenings",
-           list_json(report.happenings, [](const telemetry::Happening& one) { return recording::to_json(one); })},
-          {"stragglers", list_json(report.stragglers, json_of_straggler)},
-          {"ended_early", json_of_early_end(end.early)}};
+  return facts::answer(
+      {{"fleet", report.fleet},
+       {"host", report.host},
+       {"run_id", report.run_id},
+       {"command", report.command},
+       {"started", format_utc(report.started)},
+       {"wall_seconds", static_cast<double>(end.wall_time.count()) / 1000},
+       {"exit_code", end.exit_code},
+       {"interrupted_by", end.interrupted_by ? Json(*end.interrupted_by) : Json()},
+       {"first_failure", end.first_failure ? Json(*end.first_failure) : Json()},
+       {"ranks", list_json(end.ranks, json_of_rank)},
+       {"gpus", list_json(report.gpus, json_of_gpu)},
+       {"warnings", warnings},
+       {"findings", list_json(report.findings, json_of_finding)},
+       {"waste", list_json(report.waste, [](const recording::Waste& one) { return recording::to_json(one); })},
+       {"happenings",
+        list_json(report.happenings, [](const telemetry::Happening& one) { return recording::to_json(one); })},
+       {"stragglers", list_json(report.stragglers, json_of_straggler)},
+       {"ended_early", json_of_early_end(end.early)}},
+      report.simulated);
 }
 
 Json refusal_to_json(const placement::Decision& refused, const Error& error, bool simulated, int exit_code) {
@@ -405,11 +406,10 @@ Json refusal_to_json(const placement::Decision& refused, const Error& error, boo
     if (one.kind != Kind::unhealthy && one.kind != Kind::disabled) continue;
     trouble.push_back({{"index", one.device.index.value}, {"uuid", one.device.uuid.value}, {"cause", one.reason}});
   }
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", simulated},
-          {"exit_code", exit_code},
-          {"error", {{"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}}},
-          {"gpus_in_trouble", std::move(trouble)}};
+  return facts::answer({{"exit_code", exit_code},
+                        {"error", {{"code", to_string(error.code)}, {"message", error.message}, {"hint", error.hint}}},
+                        {"gpus_in_trouble", std::move(trouble)}},
+                       simulated);
 }
 
 }  // namespace gpuwarden::launch

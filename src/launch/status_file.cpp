@@ -6,6 +6,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::launch {
@@ -50,10 +51,8 @@ std::string status_json(const facts::Snapshot& snapshot, const std::vector<Statu
                     {"temperature_celsius", number(sample.temperature)},
                     {"power_watts", sample.power ? json(static_cast<double>(sample.power->value) / 1000) : json()}});
   }
-  const json document{{"schema", facts::kJsonSchema},
-                      {"simulated", snapshot.simulated},
-                      {"time", format_utc(snapshot.taken_at)},
-                      {"gpus", std::move(rows)}};
+  const json document =
+      facts::answer({{"time", format_utc(snapshot.taken_at)}, {"gpus", std::move(rows)}}, snapshot.simulated);
   return document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "lease/kernel_locks.hpp"
 #include "lease/state_files.hpp"
@@ -27,7 +28,7 @@ bool is_root() { return ::geteuid() == 0; }
 
 std::unexpected<Error> unknown_disablings(ErrorCode code, const fs::path& file, const std::string& why) {
   return fail(code, fmt::format("{}: {}; which GPUs are disabled is unknown", file.string(), why),
-              fmt::format("mend the file, or remove it to enable all GPUs: rm {}", file.string()));
+              fmt::format("correct the file, or remove it to enable all GPUs: rm {}", file.string()));
 }
 
 /// What one file says.
@@ -40,7 +41,7 @@ Result<std::vector<Disabling>> parse_disablings(const std::string& text, const f
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object() || !json.contains("disabled") || !json["disabled"].is_array())
     return unknown_disablings(ErrorCode::corrupt, file, "damaged");
-  if (!json.contains("schema") || json["schema"] != facts::kJsonSchema)
+  if (!facts::has_own_schema(json))
     return unknown_disablings(ErrorCode::corrupt, file, "written by another version of gpuwarden");
   std::vector<Disabling> list;
   for (const auto& entry : json["disabled"]) {
@@ -67,7 +68,7 @@ Result<FileWords> read_words(const fs::path& folder) {
 Result<void> write_words(const fs::path& folder, const std::vector<Disabling>& disabled) {
   nlohmann::json list = nlohmann::json::array();
   for (const Disabling& one : disabled) list.push_back(facts::to_json(one));
-  const nlohmann::json json{{"schema", facts::kJsonSchema}, {"disabled", list}};
+  const nlohmann::json json = facts::document({{"disabled", list}});
   return write_state_file(folder / kDisablingFile,
                           json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

@@ -46,14 +46,19 @@ class Crowd {
 
 Error stuck(const StoreOptions& options, const UniqueFd& gate, std::chrono::milliseconds waited) {
   std::string who;
-  for (const Process& process : LockTable(options.proc_root).holders_of(gate))
+  std::string pids;
+  for (const Process& process : LockTable(options.proc_root).holders_of(gate)) {
     who += fmt::format("{}{} (pid {}: {})", who.empty() ? "" : ", ", user_name(process.uid), process.pid.value,
                        process.command);
+    pids += fmt::format(" {}", process.pid.value);
+  }
   const bool named = !who.empty();
   return {ErrorCode::timed_out,
           fmt::format("timed out after {}: the lease directory {} is locked by {}", format_duration(waited),
                       options.directory.string(), named ? who : "a process that is not visible to you"),
-          named ? "a gpuwarden that is stopped in the middle of a claim continues with kill -CONT PID"
+          named ? fmt::format("a claim takes milliseconds: if what holds the lock was stopped, kill -CONT{} lets it "
+                              "continue; else kill{} frees the lock",
+                              pids, pids)
                 : fmt::format("root sees it: fuser -v {}", (options.directory / "gate.lock").string())};
 }
 

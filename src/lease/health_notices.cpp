@@ -19,6 +19,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/host_name.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "lease/kernel_locks.hpp"
 #include "lease/state_files.hpp"
@@ -59,8 +60,7 @@ Notice not_believed(const fs::path& file, std::string_view why) {
 std::optional<std::vector<Verdict>> parse_notice(const std::string& text, uid_t owner, NoticeTime now) {
   const Json json = Json::parse(text, nullptr, false);
   const auto is_integer = [&](const char* key) { return json.contains(key) && json[key].is_number_integer(); };
-  const bool whole = json.is_object() && json.value("schema", Json()) == facts::kJsonSchema &&
-                     is_integer("good_until_unix_ms") && is_integer("pid") &&
+  const bool whole = facts::has_own_schema(json) && is_integer("good_until_unix_ms") && is_integer("pid") &&
                      json.value("program", Json()).is_string() && json.value("unfit", Json()).is_array();
   if (!whole) return std::nullopt;
   if (json["good_until_unix_ms"].get<std::int64_t>() < unix_milliseconds(now)) return std::vector<Verdict>{};
@@ -275,11 +275,11 @@ Result<void> HealthPublisher::write(const std::vector<facts::Health>& unfit, Not
   if (file_.empty()) file_ = folder / notice_name();
   Json list = Json::array();
   for (const facts::Health& one : unfit) list.push_back(facts::to_json(one));
-  const Json json{{"schema", facts::kJsonSchema},
-                  {"program", program_},
-                  {"pid", ::getpid()},
-                  {"good_until_unix_ms", unix_milliseconds(now + 3 * std::max<milliseconds>(interval_, kHeartbeat))},
-                  {"unfit", std::move(list)}};
+  const Json json = facts::document(
+      {{"program", program_},
+       {"pid", ::getpid()},
+       {"good_until_unix_ms", unix_milliseconds(now + 3 * std::max<milliseconds>(interval_, kHeartbeat))},
+       {"unfit", std::move(list)}});
   // Made beside it and locked before it takes its place: who opens the file finds it whole and its writer alive.
   const fs::path made = folder / ("." + file_.filename().string());
   ::unlink(made.c_str());

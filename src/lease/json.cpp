@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/use.hpp"
 
@@ -32,12 +33,11 @@ Json array_of(const std::vector<facts::LeaseTicket>& tickets) {
 }  // namespace
 
 Json to_json(const LeaseList& list) {
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", list.simulated},
-          {"leases", array_of(list.situation.leases)},
-          {"simulated_leases", array_of(list.fleets.leases)},
-          {"waiting", array_of(list.situation.waiting)},
-          {"simulated_waiting", array_of(list.fleets.waiting)}};
+  return facts::answer({{"leases", array_of(list.situation.leases)},
+                        {"simulated_leases", array_of(list.fleets.leases)},
+                        {"waiting", array_of(list.situation.waiting)},
+                        {"simulated_waiting", array_of(list.fleets.waiting)}},
+                       list.simulated);
 }
 
 Json to_json(const Acceptance& acceptance) {
@@ -53,12 +53,12 @@ Json to_json(const Acceptance& acceptance) {
           {"causes", whole.at("causes")}};
 }
 
-Json to_json(const Disablings::View& view) {
+Json to_json(const Disablings::View& view, bool simulated) {
   Json disabled = Json::array();
   for (const facts::Disabling& one : view.disabled) disabled.push_back(facts::to_json(one));
   Json accepted = Json::array();
   for (const Acceptance& one : view.accepted) accepted.push_back(to_json(one));
-  return {{"schema", facts::kJsonSchema}, {"disabled", disabled}, {"accepted", accepted}};
+  return facts::answer({{"disabled", disabled}, {"accepted", accepted}}, simulated);
 }
 
 Json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,

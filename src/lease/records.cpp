@@ -33,6 +33,7 @@ std::optional<facts::LeaseHolder> holder_from(const Json& json) {
   holder.user = printable(holder.user);
   holder.command = printable(holder.command);
   holder.run_id = printable(holder.run_id);
+  holder.orphaned = false;  // the kernel's word alone
   return holder;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpuwarden/base/file.hpp"
+#include "gpuwarden/lease/run_record.hpp"
 #include "lease/device_locks.hpp"
 #include "lease/inherited.hpp"
 #include "lease/kernel_locks.hpp"
@@ -43,14 +44,19 @@ bool is_seen_locked(const StoreOptions& options, const LockTable& locks, const D
   });
 }
 
-std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const LockTable& locks, const Device& device) {
+/// Of a shared lease nobody can tell which of its runs a process has it from: none of its holders is called orphaned.
+std::vector<facts::LeaseHolder> holders_of(const StoreOptions& options, const LockTable& locks, const Device& device,
+                                           bool shared) {
   std::vector<facts::LeaseHolder> holders;
   for (const fs::path& path : lock_files(options, device)) {
     const auto fd = open_existing_lock_file(path);
     const auto processes = fd ? locks.holders_of(*fd) : std::vector<Process>{};
     if (processes.empty()) continue;
     const auto records = read_records(options.directory, record_prefix(options, device.uuid));
-    for (const Process& process : processes) holders.push_back(describe(process, records));
+    for (const Process& process : processes) {
+      holders.push_back(describe(process, records));
+      holders.back().orphaned = !shared && is_unsupervised(options.directory, holders.back().run_id, process.uid);
+    }
     // Who holds the first of its files holds the device; the second tells of other containers.
     return holders;
   }
@@ -111,7 +117,7 @@ Situation look(const StoreOptions& options, const std::vector<Device>& known, Ca
     if (seen.state == LockState::free && !is_seen_locked(at, *locks, device)) continue;
     auto& list = situation.*seen.list;
     list.push_back({device.uuid, seen.state != LockState::exclusive, {}});
-    if (names == Names::told) list.back().holders = holders_of(at, *locks, device);
+    if (names == Names::told) list.back().holders = holders_of(at, *locks, device, list.back().shared);
   }
   situation.waiting = live_tickets(options, names, care == Care::under_gate);
   return situation;

@@ -13,6 +13,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/use.hpp"
 #include "lease/state_files.hpp"
@@ -36,7 +37,7 @@ struct VerdictWords {
 
 std::unexpected<Error> unknown_verdicts(ErrorCode code, const fs::path& file, const std::string& why) {
   return fail(code, fmt::format("{}: {}; which GPUs are unfit is unknown", file.string(), why),
-              "mend the file, or remove it where you are sure that all GPUs are fit");
+              "correct the file, or remove it where you are sure that all GPUs are fit");
 }
 
 Json number_json(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(); }
@@ -105,7 +106,7 @@ Result<VerdictWords> parse_words(const StateFile& state, const fs::path& file, c
   const Json json = Json::parse(state.text, nullptr, false);
   if (!json.is_object() || !is_list(json, "verdicts") || !is_list(json, "accepted"))
     return unknown_verdicts(ErrorCode::corrupt, file, "damaged");
-  if (json.value("schema", Json()) != facts::kJsonSchema)
+  if (!facts::has_own_schema(json))
     return unknown_verdicts(ErrorCode::corrupt, file, "written by another version of gpuwarden");
   VerdictWords words;
   if (json.value("driver", Json()) != epoch) return words;
@@ -135,7 +136,7 @@ Result<void> write_verdict_words(const fs::path& folder, const VerdictWords& wor
   for (const Verdict& one : words.verdicts) verdicts.push_back(json_of(one));
   Json accepted = Json::array();
   for (const Acceptance& one : words.accepted) accepted.push_back(json_of(one));
-  const Json json{{"schema", facts::kJsonSchema}, {"driver", epoch}, {"verdicts", verdicts}, {"accepted", accepted}};
+  const Json json = facts::document({{"driver", epoch}, {"verdicts", verdicts}, {"accepted", accepted}});
   return write_state_file(folder / kVerdictFile, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

@@ -18,6 +18,7 @@
 #include "gpuwarden/base/child.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::machine {
@@ -146,7 +147,16 @@ Json to_json(const FleetList& list) {
   Json presets = Json::array();
   for (const FleetPreset& one : list.presets)
     presets.push_back({{"name", one.name}, {"driver", one.driver}, {"cuda", one.cuda}, {"gpus", one.gpus}});
-  return {{"schema", facts::kJsonSchema}, {"simulated", true}, {"presets", presets}, {"running", list.running}};
+  return facts::answer({{"presets", presets}, {"running", list.running}}, true);
+}
+
+nlohmann::json started_to_json(const std::string& name, Pid keeper) {
+  return facts::answer({{"name", name}, {"pid", keeper.value}}, true);
+}
+
+Result<nlohmann::json> shown_to_json(const Machine& fleet) {
+  GPUWARDEN_TRY(auto shown, fleet.simulator()->call({{"op", "show"}}));
+  return facts::answer(std::move(shown), true);
 }
 
 Result<Pid> start_fleet(const std::string& name, const std::string& spec, const SimulatorPlaces& places) {

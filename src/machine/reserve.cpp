@@ -63,7 +63,9 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
     return std::move(view.disabled);
   };
   source.advise = [&](const placement::Decision& decision, const facts::Snapshot& snapshot) -> std::string {
-    if (decision.may_come_true) return "--wait waits in line for them; --explain of gpuwarden select tells more";
+    if (decision.may_come_true)
+      return placement::ways_to_wait(decision,
+                                     "--wait waits in line for them; --explain of gpuwarden select tells more");
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);
   };
   return make_without(request, machine, source, clock, stop);

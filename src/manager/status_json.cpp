@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/manager/gpu_manager.hpp"
 
 namespace gpuwarden::manager {
@@ -13,8 +14,7 @@ nlohmann::json to_json(const ManagerStatus& status) {
   for (const MemoryStatus& one : status.memory) memory.push_back(to_json(one));
   Json alerts = Json::array();
   for (const telemetry::Alert& alert : status.alerts) alerts.push_back(telemetry::to_json(alert));
-  Json json{{"schema", 1},
-            {"initialized", status.initialized},
+  Json json{{"initialized", status.initialized},
             {"cuda_available", status.cuda_available},
             {"simulated", status.simulated},
             {"problem", status.problem},
@@ -29,7 +29,7 @@ nlohmann::json to_json(const ManagerStatus& status) {
             {"config", to_json(status.config)}};
   json["driver_version"] = status.driver_version ? Json(*status.driver_version) : Json();
   json["distributed"] = status.distributed ? to_json(*status.distributed) : Json();
-  return json;
+  return facts::document(std::move(json));
 }
 
 }  // namespace gpuwarden::manager

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::memtrace {
@@ -73,18 +74,16 @@ Json of_trace(const ReplayReport& report) {
 
 Json to_json(const ReplayReport& report) {
   Json json = of_replay(report.replays[0]);
-  json["schema"] = facts::kJsonSchema;
-  json["simulated"] = true;
   json["device_memory_bytes"] = report.device_memory.value;
   json["trace"] = of_trace(report);
   json["steps"] = report.steps.size();
   json["strategies"] = Json::array();
   for (const Replay& replay : report.replays) json["strategies"].push_back(of_replay(replay));
-  return json;
+  return facts::answer(std::move(json), true);
 }
 
-Json to_json(const std::vector<TraceSummary>& traces, int exit_code) {
-  Json json{{"schema", facts::kJsonSchema}, {"exit_code", exit_code}, {"traces", Json::array()}};
+Json to_json(const std::vector<TraceSummary>& traces, int exit_code, bool simulated) {
+  Json json = facts::answer({{"exit_code", exit_code}, {"traces", Json::array()}}, simulated);
   for (const TraceSummary& one : traces)
     json["traces"].push_back({{"file", one.file.string()},
                               {"problem", one.problem.empty() ? Json() : Json(one.problem)},

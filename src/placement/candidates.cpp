@@ -19,7 +19,7 @@ bool contains(const std::vector<Uuid>& list, const Uuid& uuid) { return std::ran
 
 Opinion healthy(const Candidate& c, const Wanted&) {
   if (facts::is_usable(*c.record)) return std::nullopt;
-  std::string reason = fmt::format("{}: {}", facts::to_string(c.record->state), c.record->cause);
+  std::string reason = facts::describe_trouble(*c.record);
   if (!c.record->next_step.empty()) reason += "; " + c.record->next_step;
   return Objection{reason, false};
 }
@@ -61,7 +61,7 @@ Opinion usable_as_whole(const Candidate& c, const Wanted& wanted) {
 Opinion profile(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.mig_profile;
   if (!wish || c.mig == nullptr || c.mig->profile == *wish) return std::nullopt;
-  return Objection{fmt::format("its MIG profile is {}", c.mig->profile.value_or("unknown")), false};
+  return Objection{fmt::format("of MIG profile {}; {} is wanted", c.mig->profile.value_or("unknown"), *wish), false};
 }
 
 Opinion compute_mode(const Candidate& c, const Wanted&) {
@@ -72,7 +72,7 @@ Opinion compute_mode(const Candidate& c, const Wanted&) {
 Opinion name(const Candidate& c, const Wanted& wanted) {
   const auto& wish = wanted.request.name_contains;
   if (!wish || contains_ignoring_case(c.record->gpu.name, *wish)) return std::nullopt;
-  return Objection{fmt::format("its name is {}", c.record->gpu.name), false};
+  return Objection{fmt::format("named {}; {} is wanted", c.record->gpu.name, *wish), false};
 }
 
 Opinion capability(const Candidate& c, const Wanted& wanted) {
@@ -105,12 +105,15 @@ Opinion unleased(const Candidate& c, const Wanted& wanted) {
     // A lease on the whole GPU covers its instances, and the other way round.
     const bool here = lease.uuid == c.device.uuid || (c.mig != nullptr && lease.uuid == c.record->gpu.uuid);
     if (!here || (lease.shared && wanted.request.shared)) continue;
-    if (lease.holders.empty()) return Objection{"leased; the holder is not visible to you", true};
+    if (lease.holders.empty()) return Objection{"leased; " + facts::describe_unseen_holder(lease), true};
     const auto& holder = lease.holders[0];
-    return Objection{fmt::format("leased by {} (pid {}{}){}", holder.user, holder.pid.value,
-                                 holder.since ? ", since " + format_utc(*holder.since) : "",
-                                 holder.command.empty() ? "" : ": " + holder.command),
-                     true};
+    const facts::LeaseHolder* orphan = facts::find_orphan(lease);
+    return Objection{.reason = fmt::format("leased by {} (pid {}{}){}{}", holder.user, holder.pid.value,
+                                           holder.since ? ", since " + format_utc(*holder.since) : "",
+                                           holder.command.empty() ? "" : ": " + holder.command,
+                                           orphan != nullptr ? "; " + facts::describe_orphan(*orphan) : ""),
+                     .transient = true,
+                     .leftover_of = orphan != nullptr ? orphan->run_id : ""};
   }
   return std::nullopt;
 }

@@ -38,6 +38,7 @@ struct Objection {
   std::string reason;
   bool transient = false;
   Verdict::Kind kind = Verdict::Kind::fits;  ///< the filter table says it
+  std::string leftover_of;                   ///< the run of which an orphaned process holds the device
 };
 
 /// Every whole GPU or every MIG instance of the machine, in index order.

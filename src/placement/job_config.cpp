@@ -109,7 +109,7 @@ class Section {
 };
 
 /// GPUs that a list names, ranges of indices ("0-3") taken apart.
-std::size_t counted(const std::vector<GpuName>& ids) {
+std::size_t number_named(const std::vector<GpuName>& ids) {
   std::vector<std::string> texts;
   for (const GpuName& id : ids) texts.push_back(id.text);
   return expand_ranges(texts).size();
@@ -118,7 +118,7 @@ std::size_t counted(const std::vector<GpuName>& ids) {
 /// What cannot both be meant. Source of what each key means: the guide to choosing GPUs that the file follows.
 void check_distributed(Section& in, const DistributedConfig& config) {
   const std::uint32_t count = config.num_gpus.value_or(0);
-  const std::size_t named = config.gpu_ids.empty() ? 0 : counted(config.gpu_ids);
+  const std::size_t named = config.gpu_ids.empty() ? 0 : number_named(config.gpu_ids);
   if (count > 0 && named > 0 && count != named)
     in.complain(
         in.node("num_gpus"),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/planning/json.hpp"
 
@@ -60,17 +61,17 @@ Json to_json(const Decision& decision, const Request& request, const Inputs& inp
                         {"reason", verdict.reason},
                         {"transient", verdict.transient}});
   }
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", inputs.snapshot.simulated},
-          {"satisfied", decision.satisfied},
-          {"device", decision.cpu ? "cpu" : "cuda"},
-          {"cuda_visible_devices", decision.satisfied ? Json(cuda_visible_devices(decision)) : Json()},
-          {"selected", std::move(selected)},
-          {"rejected", std::move(rejected)},
-          {"missing", decision.missing},
-          {"strategy", decision.strategy ? Json(std::string(to_string(*decision.strategy))) : Json()},
-          {"model", model_json(decision, request, inputs)},
-          {"warnings", decision.warnings}};
+  return facts::answer({{"satisfied", decision.satisfied},
+                        {"device", decision.cpu ? "cpu" : "cuda"},
+                        {"cuda_visible_devices", decision.satisfied ? Json(cuda_visible_devices(decision)) : Json()},
+                        {"selected", std::move(selected)},
+                        {"rejected", std::move(rejected)},
+                        {"missing", decision.missing},
+                        {"leftover_runs", decision.leftover_runs},
+                        {"strategy", decision.strategy ? Json(std::string(to_string(*decision.strategy))) : Json()},
+                        {"model", model_json(decision, request, inputs)},
+                        {"warnings", decision.warnings}},
+                       inputs.snapshot.simulated);
 }
 
 }  // namespace gpuwarden::placement

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/indices.hpp"
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/placement/names.hpp"
 
@@ -85,10 +86,16 @@ std::vector<Uuid> uuids_with_prefix(std::string_view text, const facts::Snapshot
 }
 
 std::string describe_gpus(const facts::Snapshot& snapshot) {
-  std::vector<std::string> names;
-  for (const auto& record : snapshot.gpus)
-    names.push_back(fmt::format("{} ({})", record.gpu.index.value, record.gpu.name));
-  return join(names, ", ");
+  std::vector<std::pair<std::string, std::vector<std::uint32_t>>> models;
+  for (const auto& record : snapshot.gpus) {
+    auto same = std::ranges::find(models, record.gpu.name, &decltype(models)::value_type::first);
+    if (same == models.end()) same = models.insert(models.end(), {record.gpu.name, {}});
+    same->second.push_back(record.gpu.index.value);
+  }
+  std::vector<std::string> groups;
+  for (const auto& [name, indices] : models)
+    groups.push_back(fmt::format("{} ({})", facts::index_ranges(indices), name));
+  return join(groups, ", ");
 }
 
 Result<std::vector<Uuid>> resolve(const std::vector<GpuName>& names, const facts::Snapshot& snapshot) {

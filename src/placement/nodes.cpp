@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
 #include "placement/fitting.hpp"
 
 namespace gpuwarden::placement {
@@ -140,6 +141,15 @@ std::vector<std::uint32_t> pack(std::vector<Kind> kinds, std::size_t offers, std
   return given;
 }
 
+/// How many of the requested GPUs can be had; where the nodes have not even as many, that.
+std::string how_few_on_nodes(const NodesDecision& decision, std::uint32_t count, std::size_t nodes, std::size_t all) {
+  const std::string on = counted(nodes, "node");
+  if (count > all && decision.left_out.empty())
+    return fmt::format("{} were requested, but the {} {} {}", counted(count, "GPU"), on, nodes == 1 ? "has" : "have",
+                       all);
+  return fmt::format("only {} of the {} requested GPUs are available on {}", decision.available, count, on);
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> choose_nodes(std::span<const NodeOffer> offers, std::uint32_t count) {
@@ -156,6 +166,7 @@ Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<con
   each.count = 1;
   each.all = false;
   NodesDecision decision;
+  std::size_t all = 0;
   std::vector<NodeOffer> offers(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto fitting = count_fitting(each, nodes[i]);
@@ -165,6 +176,7 @@ Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<con
       continue;
     }
     decision.available += fitting->count;
+    all += fitting->all;
     offers[i] = {fitting->count, fitting->count == fitting->all};
   }
   const std::vector<std::uint32_t> given = choose_nodes(offers, request.count);
@@ -175,9 +187,7 @@ Result<NodesDecision> select_on_nodes(const NodesRequest& request, std::span<con
     decision.shares.push_back({i, std::move(own)});
   }
   decision.satisfied = !given.empty();
-  if (!decision.satisfied)
-    decision.missing = fmt::format("only {} of the {} requested GPUs are available on {} node{}", decision.available,
-                                   request.count, nodes.size(), nodes.size() == 1 ? "" : "s");
+  if (!decision.satisfied) decision.missing = how_few_on_nodes(decision, request.count, nodes.size(), all);
   return decision;
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/indices.hpp"
 #include "placement/candidates.hpp"
 #include "placement/fitting.hpp"
 #include "placement/model_need.hpp"
@@ -35,7 +37,8 @@ Result<void> check_request(const Request& request, const Wanted& wanted) {
   if (request.nodes == 0) return bad("0 nodes were requested", "1 is this machine alone");
   if (request.count == 0U) return bad("0 GPUs were requested", "use --device cpu to run without a GPU");
   if (!wanted.ids.empty() && request.count && *request.count != wanted.ids.size()) {
-    return bad(fmt::format("{} GPUs are listed, but {} were requested", wanted.ids.size(), *request.count),
+    return bad(fmt::format("{} listed, but {} requested", counted(wanted.ids.size(), "GPU is", "GPUs are"),
+                           counted(*request.count, "was", "were")),
                "leave out one of the two");
   }
   const auto migs = std::ranges::count_if(wanted.ids, [](const Uuid& uuid) { return uuid.value.starts_with("MIG-"); });
@@ -65,28 +68,66 @@ Result<void> check_visibility(const Wanted& wanted) {
   return {};
 }
 
-std::string label(const Device& device) {
-  return device.mig ? fmt::format("GPU {} MIG {}", device.index.value, *device.mig)
-                    : fmt::format("GPU {}", device.index.value);
-}
-
 /// How many are to be taken, out of the fitting ones.
 std::size_t how_many(const Request& request, const Wanted& wanted, std::size_t fitting) {
   if (!wanted.ids.empty()) return wanted.ids.size();
   return request.all ? fitting : request.count.value_or(1);
 }
 
-/// A line for each device: "  GPU 0: leased by ada": why they cannot be had.
+/// Devices that have one reason.
+struct SameReason {
+  std::string reason;
+  std::vector<std::uint32_t> gpus;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> instances;  ///< by the GPU that they are on
+
+  /// "GPUs 0-3, 6", "GPU 0 MIG 0-2, GPU 1 MIG 0"
+  std::string label() const {
+    std::string text = gpus.empty() ? "" : facts::name_gpus(gpus);
+    for (const auto& [gpu, indices] : instances)
+      text += fmt::format("{}GPU {} MIG {}", text.empty() ? "" : ", ", gpu, facts::index_ranges(indices));
+    return text;
+  }
+};
+
+std::vector<SameReason> by_reason(const Decision& decision) {
+  std::vector<SameReason> groups;
+  for (const Verdict& verdict : decision.verdicts) {
+    if (verdict.kind == Verdict::Kind::fits || verdict.kind == Verdict::Kind::not_named) continue;
+    auto same = std::ranges::find(groups, verdict.reason, &SameReason::reason);
+    if (same == groups.end()) same = groups.insert(groups.end(), {verdict.reason, {}, {}});
+    const Device& device = verdict.device;
+    if (device.mig)
+      same->instances[device.index.value].push_back(*device.mig);
+    else
+      same->gpus.push_back(device.index.value);
+  }
+  return groups;
+}
+
+/// A line for each reason: "  GPUs 0-3: leased by ada": why they cannot be had.
 std::string objections(const Decision& decision) {
   constexpr int kMost = 8;
   std::string text;
   int said = 0;
-  for (const Verdict& verdict : decision.verdicts) {
-    if (verdict.kind == Verdict::Kind::fits || verdict.kind == Verdict::Kind::not_named) continue;
+  for (const SameReason& group : by_reason(decision)) {
     if (++said > kMost) return text + "\n  and more (--explain)";
-    text += fmt::format("\n  {}: {}", label(verdict.device), verdict.reason);
+    text += fmt::format("\n  {}: {}", group.label(), group.reason);
   }
   return text;
+}
+
+/// How many of the requested can be had; where there are not even as many, that.
+std::string how_few(const Wanted& wanted, const Decision& decision, std::size_t fitting, std::size_t count) {
+  const std::size_t all = decision.verdicts.size();
+  const auto things = [&](std::size_t number) {
+    return wanted.mig ? counted(number, "MIG instance") : counted(number, "GPU");
+  };
+  // Why some of them cannot be had means nothing then.
+  if (count > all) return fmt::format("{} were requested, but this machine has {}", things(count), things(all));
+  std::string sentence = fmt::format("only {} of the {} requested GPUs are available", fitting, count);
+  if (fitting == 0)
+    sentence = count == 1 ? "no GPU is available" : fmt::format("none of the {} requested GPUs is available", count);
+  return sentence + objections(decision);
 }
 
 std::string missing_sentence(const Wanted& wanted, const Decision& decision, std::size_t fitting, std::size_t count) {
@@ -96,7 +137,7 @@ std::string missing_sentence(const Wanted& wanted, const Decision& decision, std
     const bool on = std::ranges::any_of(gpus, [](const auto& gpu) { return gpu.gpu.mig_enabled.value_or(false); });
     return on ? "MIG is enabled, but no GPU has a MIG instance" : "no GPU of this machine has MIG enabled";
   }
-  return fmt::format("only {} of the {} requested GPUs are available", fitting, count) + objections(decision);
+  return how_few(wanted, decision, fitting, count);
 }
 
 Strategy strategy_of(const ModelFit& fit, std::size_t devices) {
@@ -112,6 +153,10 @@ struct Sorted {
   std::vector<Candidate> possible;  ///< and those that would fit if nobody used them
 };
 
+void note(std::vector<std::string>& list, const std::string& one) {
+  if (std::ranges::find(list, one) == list.end()) list.push_back(one);
+}
+
 Sorted sort_candidates(const Wanted& wanted, Decision& decision) {
   Sorted sorted;
   for (const Candidate& candidate : list_candidates(wanted)) {
@@ -119,6 +164,7 @@ Sorted sort_candidates(const Wanted& wanted, Decision& decision) {
     decision.verdicts.push_back({candidate.device, false, objection && objection->transient,
                                  objection ? objection->kind : Verdict::Kind::fits,
                                  objection ? objection->reason : ""});
+    if (objection && !objection->leftover_of.empty()) note(decision.leftover_runs, objection->leftover_of);
     if (!objection) sorted.fitting.push_back(candidate);
     if (!objection || objection->transient) sorted.possible.push_back(candidate);
   }

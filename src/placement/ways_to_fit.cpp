@@ -31,6 +31,14 @@ std::string ways_to_enable(const Decision& decision) {
   return fmt::format("gpuwarden enable{} puts {} back into use", names, names.rfind(' ') == 0 ? "it" : "them");
 }
 
+std::string ways_to_wait(const Decision& decision, const std::string& waiting) {
+  if (decision.leftover_runs.empty()) return waiting;
+  std::string text = "what is left of a killed run may hold its GPUs for ever; to end it:";
+  for (const std::string& run_id : decision.leftover_runs)
+    text += (&run_id == &decision.leftover_runs.front() ? " " : "; ") + facts::ending_command(run_id);
+  return text;
+}
+
 std::string ways_to_fit(const Request& request, const Inputs& inputs, const Decision& decision) {
   if (auto enabling = ways_to_enable(decision); !enabling.empty()) return enabling;
   const bool has_model = request.work || request.model_size;

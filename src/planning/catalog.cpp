@@ -381,23 +381,40 @@ bool holds(std::string_view name, std::string_view wanted) {
   return false;
 }
 
-/// The names that hold it; else those most like it, nearest first: about a third of the letters may differ.
+/// How a known name is like one that is not; the least is the most like it.
+enum class Likeness { holds_it, few_letters_differ, same_family, none };
+
+/// About a third of the letters may differ. Of one family are those that hold the letters before the first number.
+Likeness likeness_of(std::string_view own, std::string_view wanted, std::size_t away) {
+  constexpr std::size_t kFewestLetters = 4;
+  constexpr std::size_t kFewestOfFamily = 3;
+  if (wanted.size() >= kFewestLetters && holds(own, wanted)) return Likeness::holds_it;
+  if (3 * away <= wanted.size() + 1) return Likeness::few_letters_differ;
+  const auto* const number = std::ranges::find_if(wanted, [](char c) { return c >= '0' && c <= '9'; });
+  const std::string_view family(wanted.begin(), number);
+  return family.size() >= kFewestOfFamily && holds(own, family) ? Likeness::same_family : Likeness::none;
+}
+
+/// The names that hold it; else those most like it, nearest first, then those of its family.
 std::string similar_names(std::string_view name) {
   constexpr std::size_t kMost = 5;
-  constexpr std::size_t kFewestLetters = 4;
+  struct Near {
+    Likeness likeness;
+    std::size_t away;
+    std::string_view name;
+  };
   const std::string wanted = without_endings(bare(name.substr(0, kLongestName)));
-  std::vector<std::string> names;
-  std::vector<std::pair<std::size_t, std::string>> near;
+  std::vector<Near> near;
   for (const CatalogModel& model : knowledge::model_catalog()) {
-    const std::string_view own = model.name.substr(model.name.rfind('/') + 1);
-    if (wanted.size() >= kFewestLetters && names.size() < kMost && holds(own, wanted)) names.emplace_back(model.name);
     const std::size_t away = distance(wanted, without_endings(bare(model.name)));
-    if (3 * away <= wanted.size() + 1) near.emplace_back(away, model.name);
+    const Likeness likeness = likeness_of(model.name.substr(model.name.rfind('/') + 1), wanted, away);
+    if (likeness != Likeness::none) near.push_back({likeness, likeness == Likeness::holds_it ? 0 : away, model.name});
   }
-  std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
-  if (names.empty()) {
-    for (const auto& [away, known] : near | std::views::take(kMost)) names.push_back(known);
-  }
+  std::ranges::stable_sort(near, {}, [](const Near& one) { return std::pair(one.likeness, one.away); });
+  const bool held = !near.empty() && near.front().likeness == Likeness::holds_it;
+  if (held) std::erase_if(near, [](const Near& one) { return one.likeness != Likeness::holds_it; });
+  std::vector<std::string> names;
+  for (const Near& one : near | std::views::take(kMost)) names.emplace_back(one.name);
   return names.empty() ? "gpuwarden plan --list shows all names" : "known: " + join(names, ", ");
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/parameters.hpp"
@@ -23,7 +24,7 @@ nlohmann::json to_json(const std::vector<CatalogEntry>& entries) {
   for (const CatalogEntry& one : entries)
     models.push_back(
         {{"name", one.name}, {"family", one.family}, {"parameters", one.parameters}, {"source", one.source}});
-  return {{"schema", facts::kJsonSchema}, {"models", models}};
+  return facts::answer({{"models", models}});
 }
 
 }  // namespace gpuwarden::planning

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "planning/engines.hpp"
 
@@ -232,24 +233,23 @@ Json to_json(const PlanAnswer& answer, const PlanOrigin& origin) {
     recommended["reason"] = search.reason;
   }
   const Fit verdict = answer.fits ? best.fit : Fit::does_not_fit;
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", origin.simulated},
-          {"verdict", std::string(to_string(verdict))},
-          {"reason", search.reason},
-          {"model", model_json(answer)},
-          {"gpus", gpus_json(answer.request, origin)},
-          {"per_gpu", per_gpu_json(answer)},
-          {"recommended", recommended},
-          {"strategies", strategies},
-          {"notes", answer.notes},
-          {"searched", search.searched},
-          {"smallest_gpus", search.smallest_gpus ? Json(*search.smallest_gpus) : Json()},
-          {"roomy_gpus", search.roomy_gpus ? Json(*search.roomy_gpus) : Json()},
-          {"changes", to_json(search.changes)},
-          {"serving", pool_json(answer)},
-          {"throughput", speed_json(answer.speed)},
-          {"calibration", calibration_json(answer.calibration)},
-          {"data_loading", loading_json(answer.loading)}};
+  return facts::answer({{"verdict", std::string(to_string(verdict))},
+                        {"reason", search.reason},
+                        {"model", model_json(answer)},
+                        {"gpus", gpus_json(answer.request, origin)},
+                        {"per_gpu", per_gpu_json(answer)},
+                        {"recommended", recommended},
+                        {"strategies", strategies},
+                        {"notes", answer.notes},
+                        {"searched", search.searched},
+                        {"smallest_gpus", search.smallest_gpus ? Json(*search.smallest_gpus) : Json()},
+                        {"roomy_gpus", search.roomy_gpus ? Json(*search.roomy_gpus) : Json()},
+                        {"changes", to_json(search.changes)},
+                        {"serving", pool_json(answer)},
+                        {"throughput", speed_json(answer.speed)},
+                        {"calibration", calibration_json(answer.calibration)},
+                        {"data_loading", loading_json(answer.loading)}},
+                       origin.simulated);
 }
 
 }  // namespace gpuwarden::planning

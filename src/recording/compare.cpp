@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/recording/words.hpp"
 
@@ -134,8 +135,8 @@ Json to_json(const std::vector<ComparedFigure>& figures, const Summary& a, const
                     {"b", number_or_null(figure.b)},
                     {"difference", number_or_null(figure.difference())},
                     {"percent", number_or_null(figure.percent())}});
-  return {
-      {"schema", facts::kJsonSchema}, {"kind", "comparison"}, {"a", to_json(a)}, {"b", to_json(b)}, {"figures", list}};
+  return facts::answer({{"kind", "comparison"}, {"a", to_json(a)}, {"b", to_json(b)}, {"figures", list}},
+                       a.info.simulated || b.info.simulated);
 }
 
 }  // namespace gpuwarden::recording

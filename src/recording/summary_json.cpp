@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/recording/summary.hpp"
 #include "recording/keys.hpp"
@@ -188,26 +189,25 @@ Json to_json(const GpuSummary& gpu) {
 
 Json to_json(const Summary& summary) {
   const telemetry::StoreInfo& info = summary.info;
-  return {{"schema", facts::kJsonSchema},
-          {"kind", "recording"},
-          {"simulated", info.simulated},
-          {"fleet", info.fleet},
-          {"host", info.host},
-          {"driver_version", info.driver_version},
-          {"run_id", summary.run_id},
-          {"command", info.command},
-          {"exit_code", or_null(info.exit_code)},
-          {"interval_seconds", seconds_of(info.interval)},
-          {"finished", info.finished},
-          {"held", summary.held},
-          {"from", summary.has_readings() ? Json(format_utc(summary.window.from)) : Json()},
-          {"to", summary.has_readings() ? Json(format_utc(summary.window.to)) : Json()},
-          {"duration_seconds", seconds_of(summary.duration())},
-          {"gpus", list_of(summary.gpus)},
-          {"users", list_of(summary.users)},
-          {"jobs", list_of(summary.jobs)},
-          {"happenings", list_of(summary.happenings)},
-          {"waste", list_of(summary.waste)}};
+  return facts::answer({{"kind", "recording"},
+                        {"fleet", info.fleet},
+                        {"host", info.host},
+                        {"driver_version", info.driver_version},
+                        {"run_id", summary.run_id},
+                        {"command", info.command},
+                        {"exit_code", or_null(info.exit_code)},
+                        {"interval_seconds", seconds_of(info.interval)},
+                        {"finished", info.finished},
+                        {"held", summary.held},
+                        {"from", summary.has_readings() ? Json(format_utc(summary.window.from)) : Json()},
+                        {"to", summary.has_readings() ? Json(format_utc(summary.window.to)) : Json()},
+                        {"duration_seconds", seconds_of(summary.duration())},
+                        {"gpus", list_of(summary.gpus)},
+                        {"users", list_of(summary.users)},
+                        {"jobs", list_of(summary.jobs)},
+                        {"happenings", list_of(summary.happenings)},
+                        {"waste", list_of(summary.waste)}},
+                       info.simulated);
 }
 
 Json to_json(const Waste& waste) {

@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "serve/call.hpp"
 #include "serve/helper_request.hpp"
@@ -19,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::hours kLongestSilence(24 * 30);
 
-Response done() { return json_answer({{"schema", facts::kJsonSchema}, {"done", true}}); }
+Response done() { return json_answer(facts::document({{"done", true}})); }
 Response done_or(const Result<void>& result) { return result ? done() : error_answer(result.error()); }
 
 std::string text_in(const Json& body, const char* key) {
@@ -148,19 +149,18 @@ std::string cookie_of(const Call& call, std::string_view name, std::int64_t seco
 
 Response get_session(const Call& call) {
   const Access& access = *call.sources.access;
-  return json_answer({{"schema", facts::kJsonSchema},
-                      {"host", call.sources.host},
-                      {"version", call.sources.metrics.version},
-                      {"logged_in", call.caller.has_token},
-                      {"sees_commands", call.caller.sees_commands},
-                      {"actions_allowed", access.allow_actions && call.caller.has_token},
-                      {"actions_possible", access.allow_actions},
-                      {"token_needed", access.token_to_read && !call.caller.has_token},
-                      {"actions",
-                       {{"signal", static_cast<bool>(call.sources.actions.signal)},
-                        {"disable", static_cast<bool>(call.sources.actions.disable)},
-                        {"disables_for_everybody", call.sources.actions.disables_for.empty()},
-                        {"power_limit", static_cast<bool>(call.sources.actions.set_power_limit)}}}});
+  return json_answer(facts::document({{"host", call.sources.host},
+                                      {"version", call.sources.metrics.version},
+                                      {"logged_in", call.caller.has_token},
+                                      {"sees_commands", call.caller.sees_commands},
+                                      {"actions_allowed", access.allow_actions && call.caller.has_token},
+                                      {"actions_possible", access.allow_actions},
+                                      {"token_needed", access.token_to_read && !call.caller.has_token},
+                                      {"actions",
+                                       {{"signal", static_cast<bool>(call.sources.actions.signal)},
+                                        {"disable", static_cast<bool>(call.sources.actions.disable)},
+                                        {"disables_for_everybody", call.sources.actions.disables_for.empty()},
+                                        {"power_limit", static_cast<bool>(call.sources.actions.set_power_limit)}}}}));
 }
 
 Response post_login(const Call& call) {
@@ -196,21 +196,20 @@ Response post_disable(const Call& call) {
   const auto done = disable(call);
   if (!done) return error_answer(done.error());
   const std::string& who = call.sources.actions.disables_for;
-  return json_answer({{"schema", facts::kJsonSchema},
-                      {"done", true},
-                      {"for_everybody", who.empty()},
-                      {"note", who.empty() ? "out of use for everybody"
-                                           : fmt::format("out of use for jobs of user {} alone, as whom this server "
-                                                         "runs: `sudo gpuwarden disable` counts for everybody",
-                                                         who)}});
+  return json_answer(
+      facts::document({{"done", true},
+                       {"for_everybody", who.empty()},
+                       {"note", who.empty() ? "out of use for everybody"
+                                            : fmt::format("out of use for jobs of user {} alone, as whom this server "
+                                                          "runs: `sudo gpuwarden disable` counts for everybody",
+                                                          who)}}));
 }
 
 Response post_power_limit(const Call& call) {
   const auto limit = set_power_limit(call);
   if (!limit) return error_answer(limit.error());
-  return json_answer({{"schema", facts::kJsonSchema},
-                      {"done", true},
-                      {"power_limit_watts", static_cast<double>(limit->value) / 1000}});
+  return json_answer(
+      facts::document({{"done", true}, {"power_limit_watts", static_cast<double>(limit->value) / 1000}}));
 }
 
 Response post_enable(const Call& call) { return done_or(enable(call)); }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 
@@ -180,8 +181,7 @@ Response json_answer(const nlohmann::json& document, int status) {
 }
 
 Response error_answer(const Error& error, std::optional<int> status) {
-  return json_answer({{"schema", facts::kJsonSchema}, {"error", facts::to_json(error)}},
-                     status.value_or(status_of(error.code)));
+  return json_answer(facts::document({{"error", facts::to_json(error)}}), status.value_or(status_of(error.code)));
 }
 
 Result<std::chrono::system_clock::time_point> parse_moment(std::string_view text,

@@ -7,6 +7,7 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/json.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
@@ -26,7 +27,7 @@ constexpr auto kUsualMetrics =
     std::to_array<std::string_view>({"utilization", "memory_utilization", "memory_used", "memory_total", "temperature",
                                      "power", "power_limit", "clock_sm", "fan_speed"});
 
-Json document() { return {{"schema", facts::kJsonSchema}}; }
+Json document() { return facts::document({}); }
 
 /// What nodes have beside cluster::to_json: the GPUs that there should be, and what was counted.
 void add_counts(Json& json, const Counts& counts) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/facts/metrics.hpp"
@@ -71,12 +72,11 @@ Json to_json(const telemetry::Series& series) {
   Json points = Json::array();
   for (const telemetry::Point& point : series.points)
     points.push_back(Json::array({unix_ms(point.time), point.min, point.mean, point.max}));
-  return {{"schema", facts::kJsonSchema},
-          {"uuid", series.uuid.value},
-          {"metric", series.metric},
-          {"unit", unit_of(series.metric)},
-          {"step_seconds", static_cast<double>(series.step.count()) / 1000},
-          {"points", std::move(points)}};
+  return facts::document({{"uuid", series.uuid.value},
+                          {"metric", series.metric},
+                          {"unit", unit_of(series.metric)},
+                          {"step_seconds", static_cast<double>(series.step.count()) / 1000},
+                          {"points", std::move(points)}});
 }
 
 Json use_json(const Call& call, const telemetry::Use& use) {
@@ -140,10 +140,8 @@ Response get_usage(const Call& call) {
   }
   Json list = Json::array();
   for (const telemetry::Use& use : uses) list.push_back(use_json(call, use));
-  return json_answer({{"schema", facts::kJsonSchema},
-                      {"from_unix_ms", unix_ms(window->from)},
-                      {"to_unix_ms", unix_ms(window->to)},
-                      {"uses", std::move(list)}});
+  return json_answer(facts::document(
+      {{"from_unix_ms", unix_ms(window->from)}, {"to_unix_ms", unix_ms(window->to)}, {"uses", std::move(list)}}));
 }
 
 Response get_happenings(const Call& call) {
@@ -156,7 +154,7 @@ Response get_happenings(const Call& call) {
                     {"uuid", happening.gpu.value},
                     {"text", happening.text}});
   }
-  return json_answer({{"schema", facts::kJsonSchema}, {"happenings", std::move(list)}});
+  return json_answer(facts::document({{"happenings", std::move(list)}}));
 }
 
 Response get_alerts(const Call& call) {
@@ -175,7 +173,7 @@ Response get_alerts(const Call& call) {
     change.alert = shown_to(call, {change.alert}).front();
     log.push_back(change_json(change));
   }
-  return json_answer({{"schema", facts::kJsonSchema}, {"alerts", std::move(active)}, {"log", std::move(log)}});
+  return json_answer(facts::document({{"alerts", std::move(active)}, {"log", std::move(log)}}));
 }
 
 Response get_silences(const Call& call) {
@@ -183,7 +181,7 @@ Response get_silences(const Call& call) {
   for (const telemetry::Silence& silence : call.sources.watch->silences()) {
     if (silence.until > call.now()) list.push_back(telemetry::to_json(silence));
   }
-  return json_answer({{"schema", facts::kJsonSchema}, {"silences", std::move(list)}});
+  return json_answer(facts::document({{"silences", std::move(list)}}));
 }
 
 Response get_events(const Call& call) {

@@ -8,6 +8,7 @@
 
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/slurm/site.hpp"
 
 namespace gpuwarden::slurm {
@@ -127,11 +128,9 @@ nlohmann::json to_json(const Outcome& outcome) {
                         {"again", attempt.again},
                         {"faults", names(attempt.verdict.faults)},
                         {"drained", names(attempt.drained)}});
-  return {{"simulated", simulated},
-          {"job", to_json(outcome.job)},
-          {"exit_code", exit_code_of(outcome)},
-          {"nodes", nodes},
-          {"attempts", attempts}};
+  return facts::answer(
+      {{"job", to_json(outcome.job)}, {"exit_code", exit_code_of(outcome)}, {"nodes", nodes}, {"attempts", attempts}},
+      simulated);
 }
 
 }  // namespace gpuwarden::slurm

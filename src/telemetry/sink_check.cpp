@@ -56,7 +56,7 @@ Result<void> check_program(const SinkSpec& sink, std::string_view search_path) {
     return fail(
         there ? ErrorCode::permission_denied : ErrorCode::not_found,
         fmt::format("alert sink '{}': {} is not {}", sink.name, printable(program), there ? "executable" : "a file"),
-        there ? "chmod +x " + program : "mend its command in the rule file");
+        there ? "chmod +x " + program : "correct its command in the rule file");
   }
   for (const std::string_view folder : split(search_path, ':')) {
     if (is_program(fs::path(folder.empty() ? "." : folder) / program)) return {};

@@ -19,6 +19,7 @@
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/unique_fd.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/net/http.hpp"
@@ -181,8 +182,7 @@ std::string line_of(const AlertChange& change) {
 std::string body_of(const AlertChange& change, SinkSpec::Body body) {
   if (body == SinkSpec::Body::slack) return facts::json_line({{"text", line_of(change)}});
   if (body == SinkSpec::Body::discord) return facts::json_line({{"content", line_of(change)}});
-  nlohmann::json document = to_json(change);
-  document["schema"] = facts::kJsonSchema;
+  nlohmann::json document = facts::document(to_json(change));
   document["text"] = line_of(change);
   return facts::json_line(document);
 }

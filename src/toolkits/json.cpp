@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/facts/answer.hpp"
 #include "gpuwarden/facts/json.hpp"
 
 namespace gpuwarden::toolkits {
@@ -33,16 +34,15 @@ Json to_json(const ListedToolkit& one) {
 Json to_json(const ToolkitListing& listing) {
   Json rows = Json::array();
   for (const ListedToolkit& one : listing.toolkits) rows.push_back(to_json(one));
-  return {{"schema", facts::kJsonSchema},
-          {"simulated", listing.simulated},
-          {"driver", listing.driver ? Json(knowledge::to_string(*listing.driver)) : Json()},
-          {"toolkits", rows}};
+  return facts::answer(
+      {{"driver", listing.driver ? Json(knowledge::to_string(*listing.driver)) : Json()}, {"toolkits", rows}},
+      listing.simulated);
 }
 
 Json to_json(const std::vector<Change>& changes) {
   Json values = Json::object();
   for (const Change& change : changes) values[change.name] = or_null(change.value);
-  return {{"schema", facts::kJsonSchema}, {"variables", values}};
+  return facts::answer({{"variables", values}});
 }
 
 Json to_json(std::span<const knowledge::KnownVariable* const> variables, const Environment& here) {
@@ -58,7 +58,7 @@ Json to_json(std::span<const knowledge::KnownVariable* const> variables, const E
                     {"source", one->source},
                     {"here", found == here.end() ? Json() : Json(found->second)}});
   }
-  return {{"schema", facts::kJsonSchema}, {"variables", rows}};
+  return facts::answer({{"variables", rows}});
 }
 
 Json to_json(const std::vector<Suggestion>& suggestions, const facts::Snapshot& snapshot) {
@@ -68,7 +68,7 @@ Json to_json(const std::vector<Suggestion>& suggestions, const facts::Snapshot& 
     rows.push_back(
         {{"name", advice ? Json() : Json(one.name)}, {"value", advice ? Json() : Json(one.value)}, {"why", one.why}});
   }
-  return {{"schema", facts::kJsonSchema}, {"simulated", snapshot.simulated}, {"suggestions", rows}};
+  return facts::answer({{"suggestions", rows}}, snapshot.simulated);
 }
 
 }  // namespace gpuwarden::toolkits

@@ -116,7 +116,7 @@ std::string holder_words(const GpuRow& row) {
   };
   if (row.lease != nullptr) {
     for (const facts::LeaseHolder& holder : row.lease->holders) add(holder.user.empty() ? "?" : holder.user);
-    if (users.empty()) users.emplace_back("?");
+    if (users.empty()) users.emplace_back("not visible");
     const std::string idle = row.record != nullptr && facts::is_idle_lease(*row.record, row.lease) ? " (idle)" : "";
     return std::string(row.lease->shared ? "shared: " : "lease: ") + join(users, ",") + idle;
   }
@@ -140,11 +140,14 @@ std::vector<Remark> remarks_on(const GpuRow& row, const Scene& scene) {
   const bool usable = facts::is_usable(record);
   if (!usable) {
     const bool asleep = record.state == facts::GpuState::suspended;
-    const std::string state = asleep ? "asleep" : spaced(facts::to_string(record.state));
-    remarks.push_back({record.cause.empty() ? state : state + ": " + record.cause, asleep ? Tone::dim : Tone::fault});
+    std::string text = facts::describe_trouble(record);
+    if (asleep) text = record.cause.empty() ? "asleep" : "asleep: " + record.cause;
+    remarks.push_back({std::move(text), asleep ? Tone::dim : Tone::fault});
   }
   if (row.health != nullptr && usable) add_health(*row.health, remarks);
   add_condition(record, remarks);
+  if (const auto* orphan = row.lease != nullptr ? facts::find_orphan(*row.lease) : nullptr)
+    remarks.push_back({facts::describe_orphan(*orphan), Tone::warning});
   if (row.alert != nullptr && remarks.empty())
     remarks.push_back({row.alert->message.empty() ? row.alert->rule : row.alert->message, tone_of(row.alert->level)});
   if (const std::string holder = holder_words(row); !holder.empty()) remarks.push_back({holder, Tone::plain});

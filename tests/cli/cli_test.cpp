@@ -93,7 +93,7 @@ TEST_F(Cli, SelectPrintsAValueForEveryShell) {
 }
 
 TEST_F(Cli, SelectRefusesWithReasonsAndPrintsNothing) {
-  expect_error({"select", "--simulate", "a100x4", "-n", "5"}, 1, "only 4 of the 5 requested GPUs are available");
+  expect_error({"select", "--simulate", "a100x4", "-n", "5"}, 1, "5 GPUs were requested, but this machine has 4 GPUs");
   expect_error({"select", "--simulate", "none"}, 1, "this machine has no GPU");
   expect_error({"select", "--simulate", "a100x4", "--gpu-ids", "9"}, 2, "there is no GPU '9'");
   expect_error({"select", "--simulate", "a100x4", "--min-memory", "32GiBB"}, 2, "'32GiBB' is not a size");
@@ -106,11 +106,13 @@ TEST_F(Cli, SelectRefusesWithReasonsAndPrintsNothing) {
   expect_error({"select", "--simulate", "a100x4"}, 1, "restricted to the CPU");
 }
 
-TEST_F(Cli, ARefusalHasALineForEachGpu) {
+TEST_F(Cli, ARefusalHasALineForEachReason) {
   const auto done = run({"select", "--simulate", "a100x4", "-n", "2", "--min-memory", "90GiB"});
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.standard_error, HasSubstr("only 0 of the 2 requested GPUs are available\n  GPU 0: "));
-  EXPECT_THAT(done.standard_error, HasSubstr("\n  GPU 3: "));
+  EXPECT_THAT(done.standard_error, HasSubstr("none of the 2 requested GPUs is available\n  GPUs 0-3: "));
+  const auto other = run({"select", "--simulate", "a100x4", "--name", "V100"});
+  EXPECT_THAT(other.standard_error, HasSubstr("no GPU is available\n  GPUs 0-3: named NVIDIA A100"));
+  EXPECT_THAT(other.standard_error, HasSubstr("; V100 is wanted\n"));
 }
 
 TEST_F(Cli, GpusAreCalledAsTheyWereTyped) {

@@ -114,7 +114,7 @@ TEST_F(DisableCli, AGpuThatIsUnfitIsEnabledAllTheSameAndThatIsSaid) {
 TEST_F(DisableCli, WhileItIsUnknownWhoIsDisabledNothingIsGivenOut) {
   file("state/disabled.json", "{\"schema\":1,");
   expect_error({"select"}, 2, "which GPUs are disabled is unknown");
-  EXPECT_THAT(run({"select"}).standard_error, HasSubstr("hint: mend the file, or remove it"));
+  EXPECT_THAT(run({"select"}).standard_error, HasSubstr("hint: correct the file, or remove it"));
   const auto list = run({"list"});
   EXPECT_EQ(list.exit_code, 0);
   EXPECT_THAT(list.standard_error, HasSubstr("which GPUs are disabled is unknown"));

@@ -121,7 +121,7 @@ TEST_F(HostsCommand, EachHostHasItsOwnLeasesAndTheRanksHoldThem) {
 
 TEST_F(HostsCommand, GpusAreHeldOnEveryHostOrOnNone) {
   const std::string mark = (dir_ / "started").string();
-  refuses("a:2,b:9", {"--", "touch", mark}, 1, "b: only 8 of the 9 requested GPUs are available");
+  refuses("a:2,b:9", {"--", "touch", mark}, 1, "b: 9 GPUs were requested, but this machine has 8 GPUs");
   EXPECT_FALSE(std::filesystem::exists(mark));
   EXPECT_EQ(launch("a:8,b:8", {"-q", "--", "true"}).exit_code, 0) << "all were given back";
 }
@@ -329,7 +329,7 @@ TEST_F(HostsCommand, SoManyGpusInAllAreTakenOnTheFewestHosts) {
   const auto without = launch("a,gone,c", {"-G", "9", "--", "true"});
   EXPECT_EQ(without.exit_code, 0) << without.standard_error;
   EXPECT_THAT(without.standard_error, HasSubstr("left out: gone: "));
-  refuses("a,b", {"--gpus", "17", "--", "true"}, 1, "only 16 of the 17 requested GPUs are available on 2 nodes");
+  refuses("a,b", {"--gpus", "17", "--", "true"}, 1, "17 GPUs were requested, but the 2 nodes have 16");
   refuses("a:2,b", {"--gpus", "4", "--", "true"}, 2, "a:2 and --gpus cannot be used together");
   refuses("a,b", {"--gpus", "4", "-n", "2", "--", "true"}, 2, "--gpus and --num-gpus cannot be used together");
   expect_error({"run", "--gpus", "4", "--", "true"}, 2, "--gpus requires --hosts");

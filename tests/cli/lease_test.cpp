@@ -232,6 +232,23 @@ TEST_F(LeaseCli, ASignalThatWasIgnoredAtTheStartDoesNotEndTheWait) {
   EXPECT_EQ(code_of(waiter), 0) << said("waiter");
 }
 
+TEST_F(LeaseCli, WhereTheHolderIsNotVisibleThatIsSaidAndNothingGuessed) {
+  const pid_t holder = hold();
+  const auto elsewhere = [&](const std::string& words) {
+    return run_patiently({.argv = {"unshare", "-pf", "--mount-proc", "sh", "-c", GPUWARDEN_PROGRAM " " + words},
+                          .environment = environment_})
+        .value_or(Completed{});
+  };
+  const auto listed = elsewhere("list");
+  const auto leases = elsewhere("lease --list");
+  ::kill(holder, SIGTERM);
+  EXPECT_EQ(code_of(holder), 0);
+  if (listed.standard_error.contains("unshare")) GTEST_SKIP() << listed.standard_error;
+  EXPECT_THAT(listed.standard_output, AllOf(HasSubstr(" leased"), HasSubstr("held; the holder is not visible here")));
+  EXPECT_FALSE(listed.standard_output.contains("?")) << listed.standard_output;
+  EXPECT_THAT(leases.standard_output, HasSubstr("held; the holder is not visible here"));
+}
+
 TEST_F(LeaseCli, AGateHeldForEverFreezesNobody) {
   const pid_t holder = hold();
   const UniqueFd gate(::open((dir_ / "leases/sim-gate.lock").c_str(), O_RDONLY | O_CLOEXEC));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is left of a run whose launcher and guardians were all killed, as users of the command line meet it.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +60,57 @@ TEST_F(LeftoversCli, AreToldByListAndRunWithTheCommandThatEndsThem) {
   EXPECT_EQ(ran.exit_code, 0);
   EXPECT_THAT(ran.standard_error, HasSubstr(warning));
   EXPECT_EQ(::kill(process_, 0), 0) << "nothing is ended unasked";
+}
+
+/// What is left holds the fleet's only GPU, by the lock that it inherited.
+class LeftoversWithALease : public LeftoversCli {
+ protected:
+  LeftoversWithALease() {
+    const std::string uuid = json({"list"})["gpus"][0]["uuid"];
+    file(fmt::format("leases/sim-{}@1.json", uuid),
+         fmt::format(R"({{"pid":1,"user":"","run_id":"{}","command":"","since_unix_ms":0}})", kRun));
+    const std::string lock = file(fmt::format("leases/sim-{}.lock", uuid), "");
+    holder_ = ::fork();
+    if (holder_ == 0) {
+      const int descriptor = ::open(lock.c_str(), O_RDONLY);
+      if (::flock(descriptor, LOCK_EX) != 0) ::_exit(120);
+      ::execl("/bin/sleep", "sleep", "601", nullptr);
+      ::_exit(120);
+    }
+    EXPECT_TRUE(eventually(kSoon, [&] { return holder()["orphaned"] == true; })) << holder();
+  }
+  ~LeftoversWithALease() override {
+    ::kill(holder_, SIGKILL);
+    ::waitpid(holder_, nullptr, 0);
+  }
+  nlohmann::json holder() const {
+    const auto leases = json({"lease", "--list"})["leases"];
+    return leases.empty() || leases[0]["holders"].empty() ? nlohmann::json::object() : leases[0]["holders"][0];
+  }
+
+  const std::string end_ = "gpuwarden run --end-leftovers " + kRun;
+  pid_t holder_ = 0;
+};
+
+TEST_F(LeftoversWithALease, AreNamedByWhoeverMeetsThemWithTheCommandThatEndsThem) {
+  EXPECT_EQ(holder()["pid"], holder_);
+  const auto selected = run({"select"});
+  EXPECT_EQ(selected.exit_code, 1);
+  EXPECT_THAT(selected.standard_error, AllOf(HasSubstr("left over of the run " + kRun), HasSubstr("to end it: " + end_),
+                                             Not(HasSubstr("--wait waits for them"))));
+  EXPECT_EQ(json({"select"})["leftover_runs"], nlohmann::json::array({kRun}));
+  EXPECT_THAT(run({"lease", "--", "true"}).standard_error, HasSubstr("to end it: " + end_));
+  EXPECT_THAT(run({"lease", "--list"}).standard_output, HasSubstr("to end: " + end_));
+  const auto judged = run({"doctor"});
+  EXPECT_THAT(judged.standard_output, AllOf(HasSubstr(fmt::format("(pid {}) holds GPU 0", holder_)), HasSubstr(end_)));
+}
+
+TEST_F(LeftoversWithALease, NobodyCallsAHolderLeftOverWhoseRunIsSupervised) {
+  const int record = ::open((dir_ / fmt::format("leases/run-{}.job", kRun)).c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(record, LOCK_EX), 0);
+  EXPECT_EQ(holder()["orphaned"], false);
+  EXPECT_THAT(run({"select"}).standard_error, HasSubstr("--wait waits for them"));
+  ::close(record);
 }
 
 TEST_F(LeftoversCli, AreEndedOnRequest) {

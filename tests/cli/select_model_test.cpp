@@ -254,7 +254,7 @@ TEST_F(SelectModel, AWorkstationAndInstancesAreMachinesToo) {
 TEST_F(SelectModel, WhereGpusAreTooFewTheModelIsNotBlamed) {
   const auto many = run({"select", "-n", "9", "--model", "gpt2", "--simulate", "h100x8"});
   EXPECT_EQ(many.exit_code, 1);
-  EXPECT_THAT(many.standard_error, HasSubstr("only 8 of the 9 requested GPUs are available"));
+  EXPECT_THAT(many.standard_error, HasSubstr("9 GPUs were requested, but this machine has 8 GPUs"));
   EXPECT_THAT(many.standard_error, Not(HasSubstr("enough")));
 }
 

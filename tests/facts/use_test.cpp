@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/facts/use.hpp"
 
+#include "gpuwarden/facts/indices.hpp"
+
 namespace gpuwarden::facts {
 namespace {
 
@@ -53,6 +55,39 @@ TEST(OutOfUse, IsSaidWhereTheStateOfTheGpuDoesNotSayMore) {
   EXPECT_EQ(out_of_use_word(record, &word), "");
   word.judged = false;
   EXPECT_EQ(out_of_use_word(record, &word), "");
+}
+
+TEST(Trouble, IsTheCauseBehindTheStateWhereTheCauseDoesNotSayIt) {
+  GpuRecord record = gpu(0, "GPU-a");
+  record.state = GpuState::not_answering;
+  EXPECT_EQ(describe_trouble(record), "not answering");
+  record.cause = "no answer within 5 s";
+  EXPECT_EQ(describe_trouble(record), "not answering: no answer within 5 s");
+  record.state = GpuState::lost;
+  record.cause = "the GPU is lost: it fell off the PCIe bus";
+  EXPECT_EQ(describe_trouble(record), record.cause);
+}
+
+TEST(Indices, AreWrittenAsRanges) {
+  EXPECT_EQ(index_ranges({6, 0, 2, 1, 2}), "0-2, 6");
+  EXPECT_EQ(name_gpus({3}), "GPU 3");
+  EXPECT_EQ(name_gpus({0, 1}), "GPUs 0-1");
+  EXPECT_EQ(name_gpus({}), "no GPU");
+}
+
+TEST(Orphan, IsNamedWithTheCommandThatEndsIt) {
+  Lease lease{Uuid("GPU-a"), false, {{.pid = Pid{7}, .user = "ada", .run_id = "run-1"}}};
+  EXPECT_EQ(find_orphan(lease), nullptr);
+  EXPECT_EQ(describe_orphan(lease.holders[0]), "");
+  lease.holders[0].orphaned = true;
+  ASSERT_NE(find_orphan(lease), nullptr);
+  EXPECT_EQ(describe_orphan(*find_orphan(lease)),
+            "left over of the run run-1, whose launcher was killed; to end: gpuwarden run --end-leftovers run-1");
+}
+
+TEST(UnseenHolder, IsSaidToHoldTheLeaseAndNeverGuessedAt) {
+  EXPECT_TRUE(describe_unseen_holder({Uuid("GPU-a"), false, {}}).starts_with("the holder is not visible here"));
+  EXPECT_EQ(describe_unseen_holder({Uuid("GPU-a"), false, {{.pid = Pid{7}, .user = "ada"}}}), "");
 }
 
 TEST(IsLoaded, IsMoreThanAnIdleDesktop) {

@@ -79,7 +79,7 @@ TEST(TraceSummary, AFileThatIsNoTraceSaysWhy) {
   ASSERT_TRUE(write_file_atomically(file, "nothing of the kind"));
   const TraceSummary summary = summarize(file);
   EXPECT_NE(summary.problem, "");
-  const Json json = to_json({summary, summarize(*read_trace(std::string(kTrace), "x"), "b.csv")}, 3);
+  const Json json = to_json({summary, summarize(*read_trace(std::string(kTrace), "x"), "b.csv")}, 3, false);
   EXPECT_EQ(json["exit_code"], 3);
   EXPECT_EQ(json["traces"][0]["problem"], summary.problem);
   EXPECT_EQ(json["traces"][1]["problem"], nullptr);

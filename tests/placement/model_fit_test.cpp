@@ -156,7 +156,7 @@ TEST_F(ModelFits, WaitingStandsInLineForAsManyAsTheModelTakes) {
   EXPECT_EQ(decision.wanted, needed);
   EXPECT_EQ(decision.candidates.size(), 8U);
   EXPECT_THAT(decision.missing, HasSubstr("does not fit one NVIDIA H100"));
-  EXPECT_THAT(decision.missing, HasSubstr("GPU 1: leased"));
+  EXPECT_THAT(decision.missing, HasSubstr("GPUs 1-7: leased"));
 }
 
 TEST_F(ModelFits, WhatNeverFitsIsNotWaitedFor) {
@@ -211,7 +211,7 @@ TEST_F(ModelFits, ACountAndNamesAreHeldStill) {
   EXPECT_FALSE(two.satisfied);
   EXPECT_THAT(two.missing, HasSubstr("does not fit 2 x NVIDIA H100 80GB HBM3 for full training"));
   request.count = 9;
-  EXPECT_THAT(decide(request).missing, HasSubstr("only 8 of the 9 requested GPUs are available"));
+  EXPECT_THAT(decide(request).missing, HasSubstr("9 GPUs were requested, but this machine has 8 GPUs"));
 }
 
 TEST_F(ModelFits, AllTakesAsManyAsTheModelCanBeSpreadOver) {

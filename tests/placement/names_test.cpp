@@ -75,7 +75,7 @@ TEST(KeepNamed, AnUnknownNameKeepsEveryGpuAndSaysWhichThereAre) {
   facts::Snapshot snapshot = testing::fleet(2);
   const auto refused = keep_named({{"0"}, {"9"}}, snapshot);
   EXPECT_THAT(refused, FailsWith(ErrorCode::invalid_argument, "there is no GPU '9'"));
-  EXPECT_THAT(refused.error().hint, HasSubstr("there are: 0 ("));
+  EXPECT_THAT(refused.error().hint, HasSubstr("there are: 0-1 ("));
   EXPECT_EQ(snapshot.gpus.size(), 2U);
   facts::Snapshot none;
   EXPECT_EQ(keep_named({{"0"}}, none).error().hint, "this machine has no GPU");

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "gpuwarden/placement/ways_to_fit.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
 #include "support/reword.hpp"
@@ -131,6 +132,28 @@ TEST_F(Select, LeasesKeepOthersOutUnlessBothShare) {
   EXPECT_THAT(missing(sharing), HasSubstr("leased"));
 }
 
+TEST_F(Select, WhatIsLeftOfAKilledRunIsNamedAndWaitingForItIsNotAdvised) {
+  leases_ = {{snapshot_.gpus[0].gpu.uuid, false, {{Pid{7}, "ada", "run-1", "sleep", {}, true}}},
+             {snapshot_.gpus[1].gpu.uuid, false, {{Pid{7}, "ada", "run-1", "sleep", {}, true}}}};
+  const auto refused = choose(named({"0", "1"}));
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_THAT(refused->leftover_runs, ElementsAre("run-1"));
+  EXPECT_THAT(refused->missing, HasSubstr("GPUs 0-1: leased by ada (pid 7): sleep; left over of the run run-1"));
+  EXPECT_THAT(ways_to_wait(*refused, "wait"), HasSubstr("gpuwarden run --end-leftovers run-1"));
+  leases_.clear();
+  EXPECT_EQ(ways_to_wait(*choose(count(9)), "wait"), "wait");
+}
+
+TEST_F(Select, TheSameReasonIsSaidOnceAndWhatIsWantedWithIt) {
+  Request request;
+  request.name_contains = "V100";
+  EXPECT_EQ(missing(request), "no GPU is available\n  GPUs 0-3: named NVIDIA H100 80GB HBM3; V100 is wanted");
+  EXPECT_THAT(missing(count(9)), HasSubstr("9 GPUs were requested, but this machine has 4 GPUs"));
+  snapshot_.gpus[2].state = GpuState::lost;
+  snapshot_.gpus[2].cause = "the GPU is lost: it fell off the PCIe bus";
+  EXPECT_THAT(missing(named({"2"})), HasSubstr("GPU 2: the GPU is lost: it fell off the PCIe bus"));
+}
+
 TEST_F(Select, NobodyJumpsTheLine) {
   spoken_for_ = {snapshot_.gpus[0].gpu.uuid, snapshot_.gpus[1].gpu.uuid};
   EXPECT_THAT(chosen({}), ElementsAre(2));
@@ -152,7 +175,7 @@ TEST_F(Select, WrongNamesSayWhichExist) {
   const auto decision = choose(named({"7"}));
   ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(decision.error().hint, HasSubstr("0 (NVIDIA H100 80GB HBM3), 1"));
+  EXPECT_THAT(decision.error().hint, "there are: 0-3 (NVIDIA H100 80GB HBM3)");
   EXPECT_THAT(choose(named({"GPU-"})), FailsWith(ErrorCode::invalid_argument, HasSubstr("no GPU")));
   EXPECT_THAT(choose(named({"1", "GPU-1"})), FailsWith(ErrorCode::invalid_argument, HasSubstr("twice")));
   Request both = named({"1"});
@@ -160,7 +183,8 @@ TEST_F(Select, WrongNamesSayWhichExist) {
   EXPECT_THAT(choose(both), FailsWith(ErrorCode::invalid_argument, HasSubstr("excluded")));
   Request contradiction = named({"1"});
   contradiction.count = 2;
-  EXPECT_THAT(choose(contradiction), FailsWith(ErrorCode::invalid_argument, HasSubstr("1 GPUs are listed, but 2")));
+  EXPECT_THAT(choose(contradiction),
+              FailsWith(ErrorCode::invalid_argument, HasSubstr("1 GPU is listed, but 2 were requested")));
   EXPECT_THAT(choose(count(0)), FailsWith(ErrorCode::invalid_argument, HasSubstr("0 GPUs")));
 }
 

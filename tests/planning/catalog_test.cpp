@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -69,6 +70,10 @@ TEST(Catalog, AnUnknownNameIsToldWithThoseLikeIt) {
   EXPECT_EQ(model.error().code, ErrorCode::not_found);
   EXPECT_NE(model.error().message.find("llama-3.1-9b"), std::string::npos);
   EXPECT_NE(model.error().hint.find("Llama-3.1-8B"), std::string::npos);
+  // No llama has that number: those of its family, the nearest first.
+  const std::string family = find_model("llama-9").error().hint;
+  EXPECT_NE(family.find("known: huggyllama/llama-7b, "), std::string::npos) << family;
+  EXPECT_EQ(std::ranges::count(family.substr(family.find("known: ")), ','), 4) << family;
   EXPECT_FALSE(find_model(""));
   EXPECT_FALSE(find_model("///"));
   EXPECT_FALSE(find_model(std::string(100'000, 'x')));

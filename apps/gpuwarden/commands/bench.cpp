@@ -11,7 +11,6 @@
 #include "gpuwarden/burn_in/on_machine.hpp"
 #include "gpuwarden/burn_in/verdict.hpp"
 #include "gpuwarden/facts/burn_in_json.hpp"
-#include "gpuwarden/facts/json.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/print_json.hpp"
@@ -49,7 +48,7 @@ Result<int> run_bench(Context& context) {
   options.pairs = !args.has("no-pairs");
   GPUWARDEN_TRY(const auto run, test_gpus(context, machine, snapshot, knowledge, std::move(options)));
   if (args.has("json"))
-    print_json({{"schema", facts::kJsonSchema}, {"bench", facts::to_json(run)}});
+    print_json(facts::bench_to_json(run, machine.simulated()));
   else
     fmt::print("{}", burn_in_text("What the GPUs reach", run, style).substr(1));
   return exit_code_of(burn_in::verdict_of(run));

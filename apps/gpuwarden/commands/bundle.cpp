@@ -53,9 +53,7 @@ std::string bundle_text(const bundle::Manifest& manifest, const std::string& fil
 }
 
 void show(const Context& context, const bundle::Manifest& manifest, const std::string& file) {
-  nlohmann::json document = bundle::to_json(manifest);
-  document["file"] = file;
-  print_answer(context, document, bundle_text(manifest, file));
+  print_answer(context, bundle::to_json(manifest, file), bundle_text(manifest, file));
 }
 
 Result<int> run_bundle(Context& context) {

@@ -40,8 +40,8 @@ std::vector<std::string> names_of(const Args& args) {
   return args.has("all") ? std::vector<std::string>{"all"} : args.rest;
 }
 
-int show_disablings(const Context& context, const lease::Disablings::View& view) {
-  if (context.args.has("json")) print_json(lease::to_json(view));
+int show_disablings(const Context& context, const Machine& machine, const lease::Disablings::View& view) {
+  if (context.args.has("json")) print_json(lease::to_json(view, machine.simulated()));
   return kFine;
 }
 
@@ -58,7 +58,7 @@ Result<int> run_disable(Context& context) {
     fmt::print("GPU {} is disabled for {}\n", record.gpu.index.value,
                word->for_everybody ? "everybody" : "your own jobs (root can disable it for everybody)");
   }
-  return show_disablings(context, taken.now);
+  return show_disablings(context, machine, taken.now);
 }
 
 /// How a GPU is called: one that was taken out has no index.
@@ -104,7 +104,7 @@ Result<int> run_enable(Context& context) {
     for (const Uuid& gpu : back.gpus) fmt::print("{}", line_of(gpu, back));
     if (back.gpus.empty()) fmt::print("no GPU is out of use\n");
   }
-  return show_disablings(context, back.now);
+  return show_disablings(context, machine, back.now);
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include "gpuwarden/doctor/expect.hpp"
 #include "gpuwarden/doctor/fixes.hpp"
 #include "gpuwarden/doctor/json.hpp"
+#include "gpuwarden/doctor/leftovers.hpp"
 #include "gpuwarden/doctor/request.hpp"
+#include "gpuwarden/machine/lease_watch.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
@@ -152,6 +154,8 @@ Result<int> examine_machine(Context& context) {
   const facts::BurnInRun* const burn_in = run ? &*run : nullptr;
   Examination examination = doctor::examine(snapshot, knowledge, request.purpose, request.choice, burn_in);
   doctor::add_told(examination, patient.told, request.choice);
+  if (!machine.captured())
+    doctor::add_leftovers(examination, snapshot, machine::watch_leases(machine)(snapshot), request.choice);
   if (expected) doctor::add_expected(examination, snapshot, *expected);
   if (context.args.has("apply")) return apply(context, machine, examination);
   if (context.args.has("fix"))

@@ -11,7 +11,7 @@
 #include "gpuwarden/driver/availability.hpp"
 #include "gpuwarden/driver/json.hpp"
 #include "gpuwarden/driver/request.hpp"
-#include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/facts/answer.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/driver_text.hpp"
@@ -52,9 +52,7 @@ using driver::PreCheck;
 using driver::RunState;
 
 void print(const Context& context, nlohmann::json json, std::string_view text, bool simulated = false) {
-  json["schema"] = facts::kJsonSchema;
-  json["simulated"] = simulated;
-  print_answer(context, json, text);
+  print_answer(context, facts::answer(std::move(json), simulated), text);
 }
 
 fs::path root_of(const Context& context) {
@@ -232,9 +230,7 @@ Result<int> rollback(Context& context) {
 Result<int> history(Context& context) {
   GPUWARDEN_TRY(const auto runs, DriverProcedure::history(root_of(context)));
   GPUWARDEN_TRY(const auto style, style_of(context));
-  auto json = nlohmann::json::array();
-  for (const DriverRun& run : runs) json.push_back(to_json(run));
-  print(context, {{"runs", std::move(json)}}, history_text(runs, style));
+  print_answer(context, driver::history_to_json(runs), history_text(runs, style));
   return kFine;
 }
 

@@ -149,7 +149,7 @@ Result<int> env_check(Context& context) {
   GPUWARDEN_TRY(const auto knowledge, open_knowledge(context));
   const auto examination = doctor::examine(snapshot, knowledge, {}, doctor::toolkit_choice());
   print_answer(
-      context, doctor::to_json(examination),
+      context, doctor::to_json(examination, snapshot.simulated),
       in_use_text(toolkits::software_of(snapshot)) + doctor_text(examination, "what chooses CUDA", false, style));
   return examination.worst >= doctor::Severity::warning ? kNo : kFine;
 }

@@ -29,10 +29,11 @@ constexpr auto kLeaseOptions = std::to_array<Option>({
 
 void print_lease(const facts::Lease& lease, const char* mark) {
   fmt::print("{}{}{}\n", mark, lease.uuid.value, lease.shared ? " (shared)" : "");
-  if (lease.holders.empty()) fmt::print("  held; the holder is not visible to you\n");
+  if (lease.holders.empty()) fmt::print("  held; {}\n", facts::describe_unseen_holder(lease));
   for (const auto& holder : lease.holders) {
     fmt::print("  {} pid {}{}: {}\n", holder.user, holder.pid.value,
                holder.since ? " since " + format_utc(*holder.since) : "", holder.command);
+    if (holder.orphaned) fmt::print("    {}\n", facts::describe_orphan(holder));
   }
 }
 

@@ -80,7 +80,7 @@ Result<int> run_select(Context& context) {
   for (const std::string& warning : decision.warnings) warn(warning);
   if (!decision.satisfied)
     return fail(ErrorCode::unsatisfied, decision.missing,
-                decision.may_come_true ? "--wait waits for them"
+                decision.may_come_true ? placement::ways_to_wait(decision, "--wait waits for them")
                                        : placement::ways_to_fit(selection.request, acquired.inputs(), decision));
   show_model_fit(decision);
   const std::string value =

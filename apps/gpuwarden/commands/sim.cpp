@@ -7,7 +7,6 @@
 
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/facts/json.hpp"
 #include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/machine/fleets.hpp"
 #include "machine.hpp"
@@ -64,9 +63,8 @@ Result<int> list_fleets(Context& context) {
 Result<int> show(Context& context) {
   GPUWARDEN_TRY(const std::string spec, operand(context, 0, "a fleet"));
   GPUWARDEN_TRY(const Machine machine, open_fleet(context, spec));
-  GPUWARDEN_TRY(json answer, machine.simulator()->call({{"op", "show"}}));
-  answer["schema"] = facts::kJsonSchema;
-  print_json(answer);
+  GPUWARDEN_TRY(const json shown, machine::shown_to_json(machine));
+  print_json(shown);
   return kFine;
 }
 
@@ -85,7 +83,7 @@ Result<int> start(Context& context) {
   GPUWARDEN_TRY(const std::string spec, fleet_of(context, "gpuwarden sim start lab --fleet h100x8"));
   GPUWARDEN_TRY(const Pid keeper, machine::start_fleet(name, spec, machine::simulator_places(context.environment)));
   if (context.args.has("json")) {
-    print_json({{"schema", facts::kJsonSchema}, {"name", name}, {"pid", keeper.value}, {"simulated", true}});
+    print_json(machine::started_to_json(name, keeper));
     return kFine;
   }
   fmt::print("simulated fleet '{}' is running (pid {}); use it with --simulate {}\n", name, keeper.value, name);

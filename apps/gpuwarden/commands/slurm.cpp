@@ -11,6 +11,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/base/users.hpp"
 #include "gpuwarden/launch/foreground.hpp"
+#include "gpuwarden/slurm/answers.hpp"
 #include "gpuwarden/slurm/run.hpp"
 #include "gpuwarden/slurm/site.hpp"
 #include "options.hpp"
@@ -32,15 +33,13 @@ constexpr auto kSlurmOptions = std::to_array<Option>({
     {"--log-dir", OptionKind::text, "DIR", "where the job's logs and reports go (.)", "", "script"},
 });
 
-using nlohmann::json;
-
 Result<int> show_nodes(Context& context) {
   GPUWARDEN_TRY(const Style style, style_of(context));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
   GPUWARDEN_TRY(const std::string partition, jobs::known_partition(context.args.text("partition").value_or(""), site));
   if (context.args.has("json"))
-    print_json(slurm::to_json(site, partition));
+    print_json(slurm::nodes_to_json(site, partition));
   else
     fmt::print("{}", nodes_text(site, partition, style));
   return kFine;
@@ -51,10 +50,8 @@ Result<int> show_queue(Context& context) {
   const auto programs = slurm::real_programs(context.environment);
   const std::string user = context.args.has("everybody") ? "" : name_of_user(::geteuid());
   GPUWARDEN_TRY(const auto jobs, slurm::read_queue(*programs, user, context.args.text("partition").value_or("")));
-  json list = json::array();
-  for (const slurm::Job& job : jobs) list.push_back(slurm::to_json(job));
   if (context.args.has("json"))
-    print_json({{"jobs", list}});
+    print_json(slurm::queue_to_json(jobs));
   else
     fmt::print("{}", queue_text(jobs, style));
   return kFine;
@@ -75,7 +72,7 @@ Result<int> show_why(Context& context) {
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Job job, slurm::find_job(*programs, id));
   if (context.args.has("json")) {
-    print_json(slurm::to_json(job));
+    print_json(slurm::why_to_json(job));
     return kFine;
   }
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
@@ -98,7 +95,7 @@ Result<int> open_shell(Context& context) {
   GPUWARDEN_TRY(const slurm::Placed placed, slurm::place(request, site));
   const auto words = slurm::srun_command(placed.job, ::isatty(STDIN_FILENO) != 0, command);
   if (context.args.has("json")) {
-    print_json({{"command", words}, {"decisions", placed.decisions}});
+    print_json(slurm::shell_to_json(words, placed.decisions));
     return kFine;
   }
   for (const std::string& decision : placed.decisions) say("gpuwarden: {}\n", decision);
@@ -110,7 +107,7 @@ Result<int> show_script(Context& context) {
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(context, *programs, slurm::read_site_if_any));
   GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));
-  print_json({{"script", text}, {"decisions", job.decisions}});
+  print_json(slurm::script_to_json(text, job.decisions));
   return kFine;
 }
 

@@ -56,7 +56,7 @@ Result<int> memory_trace(Context& context) {
   const int code = ended ? *ended : refuse_program(ended.error());
   const auto written = memtrace::collect_traces(run.part, run.wanted);
   tell(written, words[0]);
-  if (context.args.has("json")) print_json(memtrace::to_json(written, code));
+  if (context.args.has("json")) print_json(memtrace::to_json(written, code, machine.simulated()));
   return code;
 }
 

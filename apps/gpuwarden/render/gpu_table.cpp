@@ -159,7 +159,7 @@ std::string holder_text(const GpuRecord& record, const facts::Lease* lease) {
   if (!facts::is_usable(record)) return use_text(record);
   if (record.gpu.vendor != "NVIDIA") return record.gpu.vendor;
   if (lease == nullptr) return use_text(record);
-  std::string who = lease->holders.empty() ? "?" : lease->holders[0].user;
+  std::string who = lease->holders.empty() ? "leased" : lease->holders[0].user;
   if (lease->holders.size() > 1) who += fmt::format("+{}", lease->holders.size() - 1);
   return fmt::format("{}{}{}", lease->shared ? "shared " : "", who, facts::is_idle_lease(record, lease) ? " idle" : "");
 }
@@ -206,7 +206,8 @@ std::string remark(std::string_view why, const std::string& step, const Style& s
 }
 
 std::string lease_line(const GpuRecord& record, const facts::Lease* lease, const Style& style) {
-  if (lease == nullptr || lease->holders.empty()) return "";
+  if (lease == nullptr) return "";
+  if (lease->holders.empty()) return painted_lines("held; " + facts::describe_unseen_holder(*lease), style, Tone::dim);
   const auto& holder = lease->holders[0];
   const std::string text = fmt::format("   lease: {}, pid {}{}{}: {}", holder.user, holder.pid.value,
                                        holder.since ? ", since " + format_utc(*holder.since) : "",

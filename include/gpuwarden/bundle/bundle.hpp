@@ -63,6 +63,8 @@ struct Manifest {
   std::map<std::string, std::size_t> removed() const;
 };
 nlohmann::json to_json(const Manifest& manifest);
+/// As `gpuwarden bundle --json` prints it: the manifest of the archive `file`.
+nlohmann::json to_json(const Manifest& manifest, const std::string& file);
 /// Fails with corrupt, naming the key.
 Result<Manifest> manifest_from_json(const nlohmann::json& json);
 

@@ -31,6 +31,7 @@ struct Comparison {
   std::vector<Difference> differences;
   std::size_t compared = 0;  ///< facts that at least two machines know
   std::string odd_one_out;   ///< the machine that most often differs from the usual; empty where none stands out
+  bool simulated = false;    ///< one of the machines is
 };
 
 Comparison compare(const std::vector<NamedMachine>& machines);

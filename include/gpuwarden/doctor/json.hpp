@@ -10,7 +10,7 @@
 namespace gpuwarden::doctor {
 
 nlohmann::json to_json(const Finding& finding);
-nlohmann::json to_json(const Examination& examination);
+nlohmann::json to_json(const Examination& examination, bool simulated);
 nlohmann::json to_json(const Comparison& comparison);
 
 /// A verdict, and of what it is.

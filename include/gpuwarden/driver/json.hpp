@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 
 #include "gpuwarden/driver/run.hpp"
 
@@ -14,5 +15,7 @@ nlohmann::json to_json(const DriverStatus& status);
 nlohmann::json to_json(const Plan& plan);
 /// A run with the state of each step, without the steps' texts.
 nlohmann::json to_json(const DriverRun& run);
+/// As `gpuwarden driver history --json` prints them.
+nlohmann::json history_to_json(std::span<const DriverRun> runs);
 
 }  // namespace gpuwarden::driver

@@ -11,6 +11,8 @@ namespace gpuwarden::facts {
 
 nlohmann::json to_json(const BurnInGpu& gpu);
 nlohmann::json to_json(const BurnInRun& run);
+/// As `gpuwarden bench gpu --json` prints it.
+nlohmann::json bench_to_json(const BurnInRun& run, bool simulated);
 /// Reads back what to_json wrote, without loss. Fails with corrupt, naming the key.
 Result<BurnInGpu> burn_in_gpu_from_json(const nlohmann::json& json);
 

@@ -19,6 +19,9 @@ struct LeaseHolder {
   std::string run_id;
   std::string command;
   std::optional<std::chrono::system_clock::time_point> since;
+  /// Left over of a run whose launcher and guardians were all killed: nobody ends it, and it may hold the GPU for ever.
+  /// The kernel's word (nobody holds the lock of the run's record).
+  bool orphaned = false;
 
   bool operator==(const LeaseHolder&) const = default;
 };
@@ -33,6 +36,16 @@ struct Lease {
 
   bool operator==(const Lease&) const = default;
 };
+
+/// Where nobody is seen to hold it that says so, for people: "the holder is not visible here: ..."; else empty.
+std::string describe_unseen_holder(const Lease& lease);
+
+/// How to end what is left of a run: "gpuwarden run --end-leftovers ID".
+std::string ending_command(const std::string& run_id);
+/// Of an orphaned holder what it is and the command that ends it, for people; else empty.
+std::string describe_orphan(const LeaseHolder& holder);
+/// The orphaned holder of a lease; nullptr where there is none.
+const LeaseHolder* find_orphan(const Lease& lease);
 
 /// A request that waits in line: how many it wants out of which candidates. The owner's pid is 0 where it is not
 /// visible.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gpuwarden/facts/health.hpp"
@@ -20,6 +21,10 @@ bool is_in_trouble(const GpuRecord& record, bool unfit = false);
 /// The word for a GPU that is out of use: "unfit" where gpuwarden judged so, "disabled" where a person did. Empty where
 /// nobody did, and where its own state says more: it is in none to be used.
 std::string_view out_of_use_word(const GpuRecord& record, const Disabling* word);
+
+/// What is wrong with a GPU, for people: its cause, behind the state's words where the cause does not say them: "lost:
+/// no answer", "the GPU is lost: it fell off the PCIe bus".
+std::string describe_trouble(const GpuRecord& record);
 
 /// The lease on a GPU or on one of its instances; nullptr where there is none.
 const Lease* find_lease(std::span<const Lease> leases, const GpuRecord& record);
@@ -56,7 +61,7 @@ enum class Use {
   free,
 };
 Use use_of(const GpuRecord& record);
-/// In words for people: "in use"; "?" where it is unknown.
+/// In words for people: "in use", "unknown".
 std::string_view to_string(Use use);
 /// As JSON has it: "in_use", "unknown".
 std::string_view key_of(Use use);

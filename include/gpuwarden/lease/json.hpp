@@ -25,7 +25,7 @@ struct LeaseList {
 nlohmann::json to_json(const LeaseList& list);
 nlohmann::json to_json(const Acceptance& acceptance);
 /// What is out of use and what was accepted, as `gpuwarden disable --json` and `enable --json` print it.
-nlohmann::json to_json(const Disablings::View& view);
+nlohmann::json to_json(const Disablings::View& view, bool simulated);
 /// A snapshot with each GPU's lease, who has disabled it, and who enabled it in spite of what is wrong with it, as
 /// `gpuwarden list --json` prints it.
 nlohmann::json to_json(const facts::Snapshot& snapshot, const std::vector<facts::Lease>& leases,

@@ -82,8 +82,10 @@ struct VerdictView {
 Result<VerdictView> read_verdicts(const HealthPlaces& places);
 
 /// Keeps these verdicts (in place of older ones of the same GPUs), and drops those of `fit` GPUs, in the caller's file.
+/// Fails as read_verdicts() does, and with permission_denied or failed where the file cannot be written.
 Result<void> keep_verdicts(const HealthPlaces& places, std::span<const Verdict> unfit, std::span<const Uuid> fit);
 /// Drops the verdicts of these GPUs and notes that they were accepted. Not root: in his own file, for his own monitors.
+/// Fails as keep_verdicts() does.
 Result<void> accept(const HealthPlaces& places, std::span<const Acceptance> accepted);
 
 }  // namespace gpuwarden::lease

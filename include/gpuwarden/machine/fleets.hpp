@@ -33,6 +33,10 @@ struct FleetList {
 Result<FleetList> list_fleets(const SimulatorPlaces& places);
 /// As `gpuwarden sim list --json` prints it.
 nlohmann::json to_json(const FleetList& list);
+/// As `gpuwarden sim start --json` prints it: the fleet's name and the process that keeps it.
+nlohmann::json started_to_json(const std::string& name, Pid keeper);
+/// As `gpuwarden sim show` prints it: every reading of the fleet by its name. Fails as the simulator does.
+Result<nlohmann::json> shown_to_json(const Machine& fleet);
 
 /// Starts the fleet `spec` under a name, in a process that leads a session of its own, is nobody's child, and has none
 /// of the caller's descriptors. Gives that process: SIGTERM ends it, and so the fleet when nobody else is in it. It is

@@ -30,9 +30,14 @@ class AsyncPoolResource {
   /// Destroys the driver's pool; what is live stays so until it is freed.
   ~AsyncPoolResource();
 
+  /// Fails with invalid_argument on 0 bytes and on the per-thread default stream, with unsatisfied where memory is out,
+  /// and with unavailable where the driver or the device does not answer any more.
   Result<DeviceAddress> allocate(Bytes size, StreamId stream);
+  /// In the stream's order. Fails with invalid_argument on what is not live with this size and on the per-thread
+  /// default stream, and with unavailable as allocate() does; the block is live then as before.
   Result<void> deallocate(DeviceAddress address, Bytes size, StreamId stream);
 
+  // These fail with unavailable, as allocate() does.
   /// Gives memory back to the device until the pool holds no more than `keep`.
   Result<void> trim(Bytes keep = Bytes{});
   /// What the driver's pool holds of the device, and how much of it is live (CU_MEMPOOL_ATTR_*_CURRENT).
@@ -48,12 +53,17 @@ class AsyncPoolResource {
 /// cuMemAlloc and cuMemFree at every call. A free waits for all work of the device, as the driver does.
 class DirectResource {
  public:
+  /// Fails with not_found (no library, no such device), unavailable (the driver does not start) and permission_denied
+  /// (the device's compute mode allows no context here).
   static Result<std::unique_ptr<DirectResource>> open(const CudaOptions& options);
   DirectResource(const DirectResource&) = delete;
   DirectResource& operator=(const DirectResource&) = delete;
   ~DirectResource();
 
+  /// Fails with invalid_argument on 0 bytes, with unsatisfied where memory is out, and with unavailable where the
+  /// driver or the device does not answer any more. The stream means nothing.
   Result<DeviceAddress> allocate(Bytes size, StreamId stream);
+  /// Fails with invalid_argument on what is not live with this size, and with unavailable as allocate() does.
   Result<void> deallocate(DeviceAddress address, Bytes size, StreamId stream);
 
  private:

@@ -14,6 +14,6 @@ namespace gpuwarden::memtrace {
 nlohmann::json to_json(const ReplayReport& report);
 
 /// What a command and its children wrote while they were traced, as `gpuwarden memory trace --json` prints it.
-nlohmann::json to_json(const std::vector<TraceSummary>& traces, int exit_code);
+nlohmann::json to_json(const std::vector<TraceSummary>& traces, int exit_code, bool simulated);
 
 }  // namespace gpuwarden::memtrace

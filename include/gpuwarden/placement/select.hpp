@@ -75,6 +75,8 @@ struct Decision {
   bool may_come_true = false;  ///< waiting could help
   /// Devices that would do if they were free: what a waiting request stands in line for.
   std::vector<Uuid> candidates;
+  /// Runs whose launcher was killed and of which something is left that holds such devices: it may do so for ever.
+  std::vector<std::string> leftover_runs;
   std::size_t wanted = 1;            ///< how many devices the request takes
   std::optional<Strategy> strategy;  ///< where work or a model size was given
   /// Where one was given: how it fits the chosen devices; not satisfied: how it does not fit those that can be had.

@@ -52,20 +52,21 @@ Result<Nodes> nodes_of(const Launch& launch);
 // bf16, 16 bit are fp16.
 
 /// The `gpuwarden run` and torchrun command lines of one node; of several, with shell variables for what differs
-/// (NODE_RANK, MASTER_ADDR). Source: torchrun's manual (torch.distributed.run).
+/// (NODE_RANK, MASTER_ADDR). Source: torchrun's manual (torch.distributed.run). Fails as nodes_of() does.
 Result<std::string> torchrun_commands(const Launch& launch);
 /// A YAML for `accelerate launch --config_file`. Source: accelerate's ClusterConfig and its FSDP and DeepSpeed guides.
 /// Fails with unsatisfied on tensor, pipeline and context parallelism, which that file does not set, and on
 /// weights stored in fp16 (16 bit of a GPU without bf16) that are all trained without DeepSpeed: its scaling of the
-/// loss wants fp32 ones.
+/// loss wants fp32 ones; and as nodes_of() does.
 Result<std::string> accelerate_config(const Launch& launch);
 /// A JSON for deepspeed.initialize: ZeRO of the plan's stage. Source: DeepSpeed's configuration manual
 /// (config-json). Fails with unsatisfied where accelerate_config does, and on plans of DDP and FSDP, whose memory
 /// differs: DeepSpeed keeps fp32 masters.
 Result<std::string> deepspeed_config(const Launch& launch);
-/// A batch script for sbatch that starts torchrun on every node. Source: sbatch's manual.
+/// A batch script for sbatch that starts torchrun on every node. Source: sbatch's manual. Fails as nodes_of() does.
 Result<std::string> slurm_script(const Launch& launch);
 
+/// The text of this format, by the function above that makes it; fails as that does.
 Result<std::string> emit(const Launch& launch, LaunchFormat format);
 
 }  // namespace gpuwarden::planning

@@ -18,10 +18,10 @@ namespace gpuwarden::planning {
 
 /// Model FLOPs utilization: the share of a GPU's peak that goes into the model's own arithmetic.
 struct Utilization {
-  double low = 0;
+  double low = 0;  ///< 0 to 1, as the two below; low <= expected <= high
   double expected = 0;
   double high = 0;
-  std::string_view source;
+  std::string_view source;  ///< where it was published
 };
 /// What was published for such a GPU ("NVIDIA H100 80GB HBM3" and the like). Unknown models get a wide range.
 /// Source: mosaicml/llm-foundry, scripts/train/benchmarking (GPT-like models of 125M to 70B, FSDP, 8 to 512 GPUs).

@@ -60,18 +60,21 @@ std::span<const std::string_view> plan_names();
 /// that contradict each other, the task or the model.
 Result<Workload> workload_from(ModelShape model, const Words& words, const std::string& usual_task);
 
-/// A model of which `name` says the number of parameters ("7B"), with hidden, layers ... where they are given.
+/// A model of which `name` says the number of parameters ("7B"), with hidden, layers ... where they are given. Fails
+/// with invalid_argument, naming the word, on what is no number of parameters, and on sizes of 0 or beyond 2^24.
 Result<ModelShape> sized_model(const Words& words, const std::string& name);
 /// The task on a model of which `name` says the size: a number of parameters ("7B": training), or of bytes of weights
-/// in 16 bit ("140GB": inference, which holds the weights and little more).
+/// in 16 bit ("140GB": inference, which holds the weights and little more). Fails with invalid_argument, naming the
+/// word, on what is neither, on sizes beside bytes of weights, and as workload_from() does.
 Result<Workload> workload_of_size(const Words& words, const std::string& name);
 /// Fails with invalid_argument where sizes are given that complete no guess; `name` is the word that would need them.
 Result<void> refuse_sizes(const Words& words, const std::string& name);
 
-/// "45%", "45", "0.45": more than 0, at most 1.
+/// "45%", "45", "0.45": more than 0, at most 1. Of these three, nothing where the word is not given; they fail with
+/// invalid_argument, naming the word, on a value that is none.
 Result<std::optional<double>> read_share(const Words& words, const std::string& name);
 
-/// A number of tokens: "2T", "300B", "50000000".
+/// A number of tokens, more than 0: "2T", "300B", "50000000".
 Result<std::optional<double>> read_tokens(const Words& words, const std::string& name);
 /// Micro-batches and the peaks that were measured with them in GiB: "1=23.4".
 Result<std::vector<MeasuredPeak>> read_peaks(const Words& words, const std::string& name);

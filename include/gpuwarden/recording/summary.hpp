@@ -87,11 +87,11 @@ struct Totals {
   bool joules_are_estimate = false;
   std::size_t without_energy = 0;  ///< GPUs whose energy is not known
   std::optional<double> mean_watts;
-  std::optional<Bytes> peak_memory;  ///< of the GPU with most
-  std::optional<double> peak_temperature;
-  std::optional<double> idle_share;
-  std::optional<double> throttled_share;
-  std::optional<int> used;  ///< how many worked
+  std::optional<Bytes> peak_memory;        ///< of the GPU with most
+  std::optional<double> peak_temperature;  ///< Celsius, of the hottest GPU
+  std::optional<double> idle_share;        ///< 0 to 1, of the GPUs' watched time
+  std::optional<double> throttled_share;   ///< likewise
+  std::optional<int> used;                 ///< how many worked
 };
 Totals totals_of(const Summary& summary);
 

@@ -24,7 +24,8 @@ struct Window {
   WallTime to{};
 };
 
-/// What a metric was in one step of time. The three are equal where the step holds one reading.
+/// What a metric was in one step of time, in the metric's shown unit (docs/metrics.md). The three are equal where the
+/// step holds one reading.
 struct Point {
   WallTime time{};  ///< the step's begin
   double min = 0;

@@ -94,17 +94,20 @@ class PerformanceMonitor {
   /// where the monitor is stopped meanwhile.
   std::shared_ptr<const Reading> wait_for_reading(std::optional<Clock::SteadyTime> after,
                                                   std::chrono::milliseconds timeout) const;
-  /// From memory, and where that does not reach back far enough from the store.
+  /// From memory, and where that does not reach back far enough from the store. Steps of `step` (0: one for each
+  /// reading). Fails with not_found for a GPU that is not known, with invalid_argument for a metric that there is not.
   Result<Series> history(const Uuid& gpu, std::string_view metric, Window window,
                          std::chrono::milliseconds step = {}) const;
-  /// Over the last `span`. Nothing where there is no reading in it.
+  /// Over the last `span`, in the metric's shown unit. Nothing where there is no reading in it. Fails as history().
   Result<std::optional<Statistics>> statistics(const Uuid& gpu, std::string_view metric,
                                                std::chrono::milliseconds span) const;
+  /// By the GPU's counter, or from its power; nothing where it tells neither. Fails as history().
   Result<std::optional<Energy>> energy(const Uuid& gpu, Window window) const;
   std::vector<facts::Health> health() const;
   std::vector<Alert> alerts() const;
   /// The last changes of alerts, newest first, at most `most`.
   std::vector<AlertChange> alert_log(std::size_t most = 100) const;
+  /// Fails with not_found where no such alert is active.
   Result<void> acknowledge(std::uint64_t alert, std::string by);
   /// Fails with not_found for a rule that there is not, or a GPU that is neither there nor was, with the nearest.
   Result<void> silence(Silence silence);

@@ -84,12 +84,20 @@ class Store {
   /// Downsamples and forgets all that is due; add() does so by itself, at most 20 ms at a time.
   Result<void> maintain();
 
+  // What reads fails with corrupt where the file is damaged, unavailable where another program locks it, timed_out
+  // beyond read()'s patience, and failed where the disk does; the two that change it too, and with invalid_argument on
+  // a history that is open for reading or was finished.
+  /// Whose readings they are.
   Result<StoreInfo> info() const;
+  /// By index.
   Result<std::vector<KnownGpu>> gpus() const;
+  /// From the first to the last reading; nothing before the first.
   Result<std::optional<Window>> covers() const;
   /// As History::series, from the finest tier that reaches back as far, or a coarser one that divides `step`; newer
   /// than what that tier has yet, from finer ones. The series' step is then a multiple of the tier's.
+  /// Fails with not_found for a GPU that is not in the file, and with invalid_argument for a metric that there is not.
   Result<Series> series(const Uuid& gpu, std::string_view metric, Window window, std::chrono::milliseconds step) const;
+  /// Who used which GPU in the window.
   Result<std::vector<Use>> uses(Window window) const;
   /// The newest `most` of them, oldest first.
   Result<std::vector<Happening>> happenings(Window window, std::size_t most = 1000) const;

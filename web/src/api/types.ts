@@ -20,6 +20,7 @@ export interface LeaseHolderJson {
   run_id: string;
   command: string;
   since_unix_ms: Known<number>;
+  orphaned?: boolean;
 }
 
 export interface LeaseJson {

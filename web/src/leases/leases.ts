@@ -30,6 +30,13 @@ export function leaseRows(fleet: Fleet): LeaseRow[] {
   return [...rows.values()];
 }
 
+/** What a holder runs; of what is left of a run whose launcher was killed that, with the command that ends it. */
+export function commandText(holder: LeaseHolderJson | null): string {
+  const command = holder?.command || "–";
+  if (!holder?.orphaned) return command;
+  return `${command} (left over of a run whose launcher was killed; to end: gpuwarden run --end-leftovers ${holder.run_id})`;
+}
+
 /** "0-3, 6": numbers as people write them. */
 export function numberRanges(numbers: readonly number[]): string {
   const sorted = [...numbers].sort((a, b) => a - b);
@@ -57,7 +64,7 @@ export class Leases {
             `${page.feed.now?.several ? `${row.node}: ` : ""}${numberRanges(row.gpus.map((gpu) => gpu.index))}${row.shared ? " (shared)" : ""}`,
         },
         { title: "User", text: (row) => row.holder?.user || "not visible" },
-        { title: "Command", wide: true, text: (row) => row.holder?.command || "–" },
+        { title: "Command", wide: true, text: (row) => commandText(row.holder) },
         {
           title: "Process",
           number: true,
