@@ -10,12 +10,11 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/doctor/request.hpp"
-#include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
 #include "gpuwarden/logs/unpack.hpp"
+#include "gpuwarden/machine/examine.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/memtrace/json.hpp"
 #include "gpuwarden/memtrace/read.hpp"
@@ -41,24 +40,25 @@ using MachinePtr = std::shared_ptr<const Machine>;
 MachinePtr share(const OpenMachine* machine) { return machine == nullptr ? nullptr : machine->share(); }
 
 facts::Snapshot look_at(const Machine& machine, const json& options, const std::stop_token& stop) {
-  return machine.survey({.root = option_or(options, "root", "/"),
-                         .software = option_or(options, "software", true),
-                         .start_pythons = option_or(options, "ask_pythons", false)},
+  return machine.survey(survey_options(options),
                         {.detail = probe::Detail::full, .links = true, .holders = true, .stop = stop});
 }
 
 std::string doctor(const OpenMachine& self, const std::string& text) {
   const json options = read_options(text);
-  const auto machine = self.share();
+  const auto machine = self.share_any();
   return json_text(unwrap(interruptible([&](const std::stop_token& stop) -> Result<json> {
     GPUWARDEN_TRY(const auto knowledge, machine->knowledge());
     NamedValues asked;
     for (const char* list : {"only", "skip"}) asked.set(list, option_or(options, list, std::vector<std::string>{}));
     if (options.contains("purpose")) asked.set("for", {option<std::string>(options, "purpose")});
-    GPUWARDEN_TRY(const auto request, doctor::read_request(asked, knowledge));
-    const facts::Snapshot snapshot = look_at(*machine, options, stop);
-    const auto examination = doctor::examine(snapshot, knowledge, request.purpose, request.choice);
-    return doctor::to_json(doctor::MachineReport{examination, snapshot, request.purpose});
+    if (options.contains("expect")) asked.set("expect", {option<std::string>(options, "expect")});
+    GPUWARDEN_TRY(const auto request, machine::read_examination(asked, knowledge));
+    GPUWARDEN_TRY(auto patient, self.patient(machine));
+    GPUWARDEN_TRY(const auto done,
+                  machine::examine(*patient.machine, knowledge, request,
+                                   {.survey = survey_options(options), .told = std::move(patient.told), .stop = stop}));
+    return doctor::to_json(machine::report_of(done, request));
   })));
 }
 

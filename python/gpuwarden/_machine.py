@@ -174,7 +174,8 @@ class Machine:
         simulate: a simulated fleet: a preset ("h100x8"), a YAML file, a capture's file, a started fleet's name. Only one
             simulated machine can be open in a process at a time. Where neither `simulate` nor `capture` is given,
             GPUWARDEN_SIMULATE of the environment is honoured.
-        capture: files that stand for the machine: output of `gpuwarden snapshot`, nvidia-smi, a bundle, a log.
+        capture: files that stand for the machine: output of `gpuwarden snapshot`, nvidia-smi, a bundle, a log of a
+            failure (for doctor(); what needs facts of a machine raises where it tells none).
         root: the software is looked at below this folder (an image, a chroot).
         timeout_s: how long the driver, and then each GPU, may take to answer.
         wake: reads sleeping GPUs too, which wakes them.
@@ -321,14 +322,24 @@ class Machine:
         *,
         only: Sequence[str] = (),
         skip: Sequence[str] = (),
+        expect: Path | None = None,
         software: bool = True,
         ask_pythons: bool = False,
     ) -> Examination:
-        """Judges driver, GPUs, toolkits, frameworks and machine; `purpose`: "pytorch==2.5.1+cu124", "train llama-3-8b"."""
+        """Judges driver, GPUs, toolkits, frameworks and machine, as `gpuwarden doctor` does.
+
+        Args:
+            purpose: what for: "pytorch==2.5.1+cu124", "train llama-3-8b".
+            only, skip: checks or areas.
+            expect: a site's inventory to compare with (docs/knowledge.md).
+            software: look at the software around the GPUs, too.
+            ask_pythons: start each Python with PyTorch and ask it (some seconds).
+        """
         options = {
             "purpose": purpose,
             "only": _words("only", only),
             "skip": _words("skip", skip),
+            "expect": None if expect is None else paths(expect)[0],
             "software": software,
             "ask_pythons": ask_pythons,
             "root": self._root,
