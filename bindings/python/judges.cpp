@@ -24,8 +24,8 @@
 #include "gpuwarden/planning/json.hpp"
 #include "gpuwarden/planning/pasted_line.hpp"
 #include "gpuwarden/planning/words.hpp"
+#include "support/arguments.hpp"
 #include "support/open_machine.hpp"
-#include "support/selection.hpp"
 
 namespace gpuwarden::python {
 
@@ -102,7 +102,7 @@ Result<planning::Words> plan_words(const std::string& model, json options) {
   option_or(options, "gpus_per_node", 8U);
   const std::string line = option_or(options, "command", "");
   options.erase("command");
-  planning::Words words = workload_words(options, {});
+  planning::Words words = workload_words(options);
   if (!model.empty()) words.set("model", {model});
   if (line.empty()) return words;
   GPUWARDEN_TRY(const auto pasted, planning::read_pasted_line(line));
@@ -115,7 +115,7 @@ Result<planning::Words> plan_words(const std::string& model, json options) {
 std::string plan(const OpenMachine* self, const std::string& model, const std::string& given) {
   const json options = read_options(given);
   const auto machine = share(self);
-  return json_text(unwrap(interruptible([&](const std::stop_token&) -> Result<json> {
+  auto answer = interruptible([&](const std::stop_token&) -> Result<json> {
     GPUWARDEN_TRY(const auto words, plan_words(model, options));
     GPUWARDEN_TRY(auto question, manager::read_plan_question(words, manager::model_downloads(current_environment())));
     if (!words.has("gpus")) {
@@ -124,7 +124,9 @@ std::string plan(const OpenMachine* self, const std::string& model, const std::s
     }
     GPUWARDEN_TRY(const auto answer, planning::answer(std::move(question.request)));
     return planning::to_json(answer, question.origin);
-  })));
+  });
+  // Of a line of another program's the words stay as they stand there.
+  return json_text(unwrap(options.contains("command") ? std::move(answer) : Arguments().told(std::move(answer))));
 }
 
 std::string diagnose(const OpenMachine* self, const std::vector<std::string>& paths,
@@ -145,7 +147,7 @@ Result<json> replay_trace(const std::string& file, const json& options) {
   GPUWARDEN_TRY(const auto strategies, memory::strategies_named(option_or(options, "strategy", "balanced")));
   Bytes device_memory = 80_GiB;
   if (options.contains("device_memory")) {
-    GPUWARDEN_TRY(device_memory, parse_size(words_of(options["device_memory"]).at(0)));
+    GPUWARDEN_TRY(device_memory, size_argument("device_memory", options["device_memory"]));
   }
   GPUWARDEN_TRY(std::string content, read_file(file, kLargest));
   GPUWARDEN_TRY(content, logs::unpack_one(std::move(content), printable(file)));
