@@ -20,30 +20,6 @@ using placement::Request;
 
 constexpr auto kWaiting = std::to_array<ValueName>({{"wait", ValueKind::duration}, {"priority", ValueKind::count}});
 
-bool names_model(const NamedValues& values) { return values.has("model") || values.has("model-size"); }
-
-/// "4", or "2:4". Without it the range of "nproc-per-node", which has a rank for each GPU.
-Result<void> read_count(const NamedValues& values, bool named, ReservationRequest& wanted) {
-  constexpr std::uint32_t kMost = 4096;
-  GPUWARDEN_TRY(auto count, range_option(values, "num-gpus", kMost));
-  if (values.text("nproc-per-node").value_or("").contains(':')) {
-    GPUWARDEN_TRY(const auto ranks, range_option(values, "nproc-per-node", kMost));
-    if (count && ranks && *count != *ranks)
-      return values.refuse("--num-gpus and --nproc-per-node name different ranges",
-                           "a range of ranks has a GPU for each: leave out --num-gpus");
-    count = ranks;
-  }
-  if (!count) return {};
-  wanted.gpus.count = count->most;
-  if (count->least == count->most) return {};
-  if (named)
-    return values.refuse("GPUs that are named and a range of them cannot be used together", "leave out one of the two");
-  wanted.least = count->least;
-  if (names_model(values))
-    return values.refuse("a range of GPUs and a model cannot be used together", "name one number of GPUs");
-  return {};
-}
-
 /// What the model's options say about the number of GPUs.
 Result<void> heed_model(const NamedValues& values, Request& request) {
   static constexpr auto kClashes =
@@ -96,11 +72,14 @@ Result<ReservationRequest> gpus_from(const NamedValues& values, Request request)
     request.gpu_ids.clear();
     request.count.reset();
   }
-  const bool named = values.has("gpu-ids") || !request.gpu_ids.empty();
   ReservationRequest wanted;
   wanted.gpus = std::move(request);
+  // A device's number is no name of a GPU beside which a range means nothing.
+  NamedValues others = values;
+  others.forget("device");
+  GPUWARDEN_CHECK(placement::apply_selection(others, wanted.gpus));
+  GPUWARDEN_TRY(wanted.least, placement::apply_count(values, wanted.gpus));
   GPUWARDEN_CHECK(placement::apply_selection(values, wanted.gpus));
-  GPUWARDEN_CHECK(read_count(values, named, wanted));
   GPUWARDEN_CHECK(heed_model(values, wanted.gpus));
   GPUWARDEN_CHECK(count_ranks(values, wanted.gpus));
   GPUWARDEN_CHECK(read_waiting(values, wanted));

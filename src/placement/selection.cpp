@@ -18,6 +18,8 @@ namespace {
 
 using Values = std::vector<std::string>;
 
+constexpr std::uint32_t kMostGpus = 4096;
+
 std::string text_of(const Values& values) { return values.empty() ? "" : values.front(); }
 
 std::unexpected<Error> no_value(std::string what, std::string hint = {}) {
@@ -88,7 +90,6 @@ Result<void> set_text(const Values& values, Request& request) {
 }
 
 Result<void> set_count(const Values& values, Request& request) {
-  constexpr std::uint32_t kMostGpus = 4096;
   GPUWARDEN_TRY(const CountRange count, parse_count_range(text_of(values), kMostGpus));
   request.count = count.most;
   return {};
@@ -140,6 +141,26 @@ Result<void> apply_selection(const NamedValues& values, Request& request) {
     if (!set) return std::unexpected(values.about(name, set.error()));
   }
   return {};
+}
+
+Result<std::optional<std::uint32_t>> apply_count(const NamedValues& values, Request& request) {
+  GPUWARDEN_TRY(auto count, range_option(values, "num-gpus", kMostGpus));
+  // A range of ranks has a GPU for each.
+  if (values.text("nproc-per-node").value_or("").contains(':')) {
+    GPUWARDEN_TRY(const auto ranks, range_option(values, "nproc-per-node", kMostGpus));
+    if (count && ranks && *count != *ranks)
+      return values.refuse("--num-gpus and --nproc-per-node name different ranges",
+                           "a range of ranks has a GPU for each: leave out --num-gpus");
+    count = ranks;
+  }
+  if (!count) return std::nullopt;
+  request.count = count->most;
+  if (count->least == count->most) return std::nullopt;
+  if (!request.gpu_ids.empty())
+    return values.refuse("GPUs that are named and a range of them cannot be used together", "leave out one of the two");
+  if (values.has("model") || values.has("model-size"))
+    return values.refuse("a range of GPUs and a model cannot be used together", "name one number of GPUs");
+  return count->least;
 }
 
 }  // namespace gpuwarden::placement

@@ -95,5 +95,28 @@ TEST(SelectionNames, SayWhatIsASizeAndWhatAFlag) {
   EXPECT_EQ(kind_of("task"), std::nullopt);
 }
 
+/// The least and the most, "2:4"; "-": no range; the message where it fails.
+std::string counted(const std::vector<std::pair<std::string, std::string>>& given, Request request = {}) {
+  NamedValues values("--");
+  for (const auto& [name, value] : given) values.set(name, {value});
+  const auto least = apply_count(values, request);
+  if (!least) return least.error().message;
+  return fmt::format("{}:{}", *least ? std::to_string(**least) : "-",
+                     request.count ? std::to_string(*request.count) : "-");
+}
+
+TEST(ApplyCount, ARangeOfRanksHasAGpuForEach) {
+  EXPECT_EQ(counted({}), "-:-");
+  EXPECT_EQ(counted({{"num-gpus", "4"}}), "-:4");
+  EXPECT_EQ(counted({{"num-gpus", "2:4"}}), "2:4");
+  EXPECT_EQ(counted({{"nproc-per-node", "2:4"}}), "2:4");
+  EXPECT_EQ(counted({{"nproc-per-node", "8"}}), "-:-") << "ranks may share GPUs";
+  EXPECT_EQ(counted({{"num-gpus", "1:4"}, {"nproc-per-node", "2:4"}}),
+            "--num-gpus and --nproc-per-node name different ranges");
+  EXPECT_EQ(counted({{"num-gpus", "2:4"}, {"model", "gpt2"}}), "a range of GPUs and a model cannot be used together");
+  EXPECT_EQ(counted({{"num-gpus", "2:4"}}, {.gpu_ids = {GpuName{"0"}}}),
+            "GPUs that are named and a range of them cannot be used together");
+}
+
 }  // namespace
 }  // namespace gpuwarden::placement
