@@ -14,6 +14,7 @@
 #include "gpuwarden/knowledge/site_rules.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
 #include "gpuwarden/logs/unpack.hpp"
+#include "gpuwarden/machine/compat_place.hpp"
 #include "gpuwarden/machine/examine.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/memtrace/json.hpp"
@@ -80,15 +81,14 @@ std::string compat(const OpenMachine* self, const std::string& text, const std::
                             .gpus = options.contains("gpus") ? words_of(options["gpus"]) : std::vector<std::string>{},
                             .driver = text_option(options, "driver")};
     GPUWARDEN_TRY(const auto question, compat::read_question(inquiry, known));
-    compat::Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
-    if (machine != nullptr && question.is_about_here() && !inquiry.names_place()) {
-      place = compat::place_of(machine->read(), known);
-      place.captured = machine->captured().has_value();
-      if (place.captured && !machine->simulated()) place.origin = machine->capture_name();
-    }
-    GPUWARDEN_TRY(place, compat::with_named(inquiry, std::move(place), known));
+    const bool told = machine != nullptr && (machine->captured() || machine->simulated());
+    const bool counts = machine != nullptr && machine::counts_for(inquiry, question, told);
+    GPUWARDEN_TRY(compat::Place place, machine::place_for(inquiry, counts ? machine.get() : nullptr, known));
     if (inquiry.driver) compat::take_branch_for_serving(place);
-    const compat::Asked asked{known, place, std::chrono::system_clock::now()};
+    NamedValues dates;
+    if (options.contains("on")) dates.set("on", {option<std::string>(options, "on")});
+    GPUWARDEN_TRY(const auto day, read_option(dates, "on", compat::parse_date));
+    const compat::Asked asked{known, place, day.value_or(std::chrono::system_clock::now())};
     GPUWARDEN_TRY(const auto answer, compat::answer(asked, question));
     return compat::to_json(asked, question, answer);
   })));

@@ -357,7 +357,8 @@ class Machine:
         """What goes together: "cu128", "torch==2.5.1", "RTX 5090", "xid 79"; without a question: what this machine runs.
 
         Args:
-            asked: gpus and driver to judge for instead of this machine's; cuda; purpose; matrix.
+            asked: gpus and driver to judge for instead of this machine's (of a capture and of a simulated fleet: over
+                what these tell); cuda; purpose; matrix; on, a date ("2027-06") to judge by instead of today.
         """
         return read(Compatibility, _core.compat(self._core, text("question", question), options_text(asked)))
 

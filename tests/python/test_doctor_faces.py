@@ -89,3 +89,27 @@ def test_an_inventory_is_compared_with(tmp_path: pathlib.Path) -> None:
     assert called == by_command(box, words=("--expect", str(inventory)))
     assert any(finding["id"].startswith("expected:") for finding in called["findings"])
     assert "site.yaml" in str(by_python(box, expect=tmp_path / "site.yaml.missing"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, []),
+        ({"question": "torch==2.5.1"}, ["torch==2.5.1"]),
+        ({"question": "torch==2.5.1", "driver": "535"}, ["torch==2.5.1", "--driver", "535"]),
+        ({"driver": "470"}, ["--driver", "470"]),
+        ({"question": "cu128", "gpus": ["H100"]}, ["cu128", "--gpu", "H100"]),
+        ({"question": "cu128", "on": "2030-01"}, ["cu128", "--on", "2030-01"]),
+    ],
+)
+def test_compat_is_asked_about_the_same_place(asked: dict[str, Any], words: list[str]) -> None:
+    box = CORPUS / "doctor" / "3090x8-565-cu128.txt"
+    program = os.path.join(_core.native_folder(), "bin", "gpuwarden")
+    done = subprocess.run([program, "compat", *words, "--json", "--from", str(box)], capture_output=True, text=True, check=False, timeout=60)
+    with gpuwarden.Machine(capture=box) as machine:
+        assert machine.compat(**asked).to_dict() == json.loads(done.stdout)
+
+
+def test_a_wrong_day_is_named() -> None:
+    with pytest.raises(gpuwarden.Error, match="on: "):
+        gpuwarden.Machine(capture=CORPUS / "doctor" / "3090x8-565-cu128.txt").compat("cu128", on="soon")
