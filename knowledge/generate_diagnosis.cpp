@@ -336,9 +336,9 @@ void check_role(const Entry& entry, const std::set<std::string>& causes) {
 
 std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::string>& causes,
                      const Fragments& fragments) {
-  check_keys(entry, {"id",       "cause",    "role", "pattern", "extract", "needs",      "lines",
-                     "before",   "set",      "when", "unless",  "context", "any_level",  "strength",
-                     "overlaps", "examples", "says", "fix",     "reject",  "inspired_by"});
+  check_keys(entry, {"id",       "cause",    "role", "pattern", "extract", "needs",     "lines",
+                     "before",   "set",      "when", "unless",  "context", "any_level", "strength",
+                     "overlaps", "examples", "says", "fix",     "link",    "reject",    "inspired_by"});
   check_role(entry, causes);
   const std::string pattern = resolved(entry, needed(entry, "pattern"), fragments);
   auto extract = texts(entry, "extract");
@@ -358,7 +358,8 @@ std::string rule_row(Writer& writer, const Entry& entry, const std::set<std::str
   row += "," + std::to_string(strength(entry)) + "," + writer.list(texts(entry, "overlaps"));
   row +=
       "," + writer.examples(entry) + "," + writer.piece(text(entry, "says")) + "," + writer.list(texts(entry, "fix"));
-  return row + "," + writer.piece(resolved(entry, text(entry, "reject"), fragments)) + "," +
+  return row + "," + writer.piece(text(entry, "link")) + "," +
+         writer.piece(resolved(entry, text(entry, "reject"), fragments)) + "," +
          writer.list(texts(entry, "inspired_by")) + "},\n";
 }
 

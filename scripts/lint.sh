@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Formatting, static analysis, and each header by itself: includes what it uses, hides no name.
+# Formatting, static analysis, and each file by itself: includes what it uses, hides no name.
 source "$(dirname "$0")/lib.sh"
 need_packages "${build_packages[@]}" "${lint_packages[@]}" "${python_packages[@]}"
 build=build/lint
@@ -11,9 +11,8 @@ cmake --build "$build" -j "$jobs" --target generated -- --quiet
 say "clang-format"
 git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
 
-say "each header by itself"
-# All sources as well, in twice the time: scripts/alone.py build/lint
-scripts/alone.py --headers "$build"
+say "each file by itself"
+scripts/alone.py "$build"
 
 say "clang-tidy"
 need_python_venv python-venv scripts/python_requirements.txt

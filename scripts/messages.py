@@ -6,7 +6,8 @@
     scripts/messages.py --check    exit 1 if it is not up to date
 
 Errors (`fail(code, sentence, hint)`, `Error{...}`) stand with their hints; every other literal of two words or more
-stands by itself. Files are named, lines are not, so that the page changes only when a sentence does.
+stands by itself; so does every line of prose of the manual's templates (*.man). Files are named, lines are not, so that the
+page changes only when a sentence does.
 """
 import pathlib
 import re
@@ -112,6 +113,13 @@ def read(path):
     return [error for error in errors if error[0] or error[1]], others
 
 
+def read_manual(path):
+    """The lines of prose of a page in roff: no requests, no comments, no markup."""
+    lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith((".", "'")))
+    plain = (re.sub(r"\\f[A-Z]|\\(?=-)", "", line) for line in lines)
+    return [], [line for line in plain if is_sentence(line)]
+
+
 def cell(text):
     """One line of Markdown: no bars, no line ends."""
     text = re.sub(r"\s*(?:\\n|\n)\s*", " / ", text).strip(" /")
@@ -126,10 +134,11 @@ def room_of(path):
 def page():
     rooms = {}
     for folder in ("src", "include/gpuwarden", "apps"):
-        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+        files = [path for pattern in ("*.[ch]pp", "*.man") for path in (ROOT / folder).rglob(pattern)]
+        for path in sorted(files):
             if path.name.endswith(NO_WORDS_FOR_PEOPLE):
                 continue
-            errors, others = read(path)
+            errors, others = read_manual(path) if path.suffix == ".man" else read(path)
             if errors or others:
                 rooms.setdefault(room_of(path), []).append((path, errors, others))
     lines = ["# Every message", "",

@@ -61,7 +61,17 @@ struct Context {
   Environment environment;
   const Subcommand* command = nullptr;
   std::vector<std::string> typed;  ///< the arguments, as they were given
+  std::string_view action;         ///< of a command that has actions
 };
+
+/// One of a command's actions, which its first operand names.
+struct Action {
+  std::string_view name;
+  Result<int> (*run)(Context&);  ///< finds in Context::args the operands behind the name alone
+  std::size_t operands = 0;      ///< at most
+  bool answers = true;           ///< prints something that has a form in JSON
+};
+inline constexpr std::size_t kManyOperands = ~std::size_t{0};
 
 /// What may stand beside options.
 enum class Rest {
@@ -95,10 +105,9 @@ std::vector<Option> options_of(const Subcommand& command);
 std::string key_of(const Option& option);
 /// "--num-gpus N", "--wait[=DURATION]": as it is typed, all names.
 std::string synopsis_of(const Option& option);
-/// Fails with invalid_argument for an option that was given and is not for this action.
-Result<void> check_action_options(const Context& context, std::string_view action);
-/// What is said where the first operand is none of the command's actions; `typed` empty: it was left out.
-Error unknown_action(const Context& context, const std::string& typed);
+/// Runs the action that the first operand names, or `usual` where there is no operand. Fails with invalid_argument
+/// where it names none, and for options and operands that are not for this action.
+Result<int> run_action(Context& context, std::span<const Action> actions, std::string_view usual = {});
 
 /// Turns argv (without program and command names) into Args. Fails with invalid_argument.
 Result<Args> parse_arguments(const Subcommand& command, const std::vector<std::string>& arguments);

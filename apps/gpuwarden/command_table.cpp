@@ -10,6 +10,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "options.hpp"
 #include "shared_options.hpp"
 
 namespace gpuwarden::cli {
@@ -66,6 +67,9 @@ std::string synopsis_of(const Option& option) {
   return *option.value == '\0' ? names : fmt::format("{} {}", names, option.value);
 }
 
+namespace {
+
+/// Fails for an option that was given and is not for this action.
 Result<void> check_action_options(const Context& context, std::string_view action) {
   const std::string_view name = context.command->name;
   for (const Option& option : options_of(*context.command)) {
@@ -79,6 +83,7 @@ Result<void> check_action_options(const Context& context, std::string_view actio
   return {};
 }
 
+/// What is said where the first operand is none of the command's actions; `typed` empty: it was left out.
 Error unknown_action(const Context& context, const std::string& typed) {
   const Subcommand& command = *context.command;
   std::vector<std::string> names;
@@ -88,6 +93,34 @@ Error unknown_action(const Context& context, const std::string& typed) {
           typed.empty() ? fmt::format("{} needs an action", command.name)
                         : fmt::format("unknown action '{}' for `gpuwarden {}`", printable(typed), command.name),
           close.empty() ? "one of " + join(names, ", ") : fmt::format("did you mean '{}'?", close)};
+}
+
+Result<void> check_answers(const Context& context, std::span<const Action> actions, const Action& action) {
+  if (action.answers) return {};
+  std::vector<std::string_view> others;
+  for (const Action& one : actions) {
+    if (one.answers) others.push_back(one.name);
+  }
+  return refuse_json(context.args, fmt::format("{} {}", context.command->name, action.name),
+                     fmt::format("{} {} do", context.command->name, fmt::join(others, ", ")));
+}
+
+}  // namespace
+
+Result<int> run_action(Context& context, std::span<const Action> actions, std::string_view usual) {
+  auto& words = context.args.rest;
+  const std::string typed = words.empty() ? std::string(usual) : words.front();
+  const auto action = std::ranges::find(actions, typed, &Action::name);
+  if (action == actions.end()) return std::unexpected(unknown_action(context, typed));
+  if (!words.empty()) words.erase(words.begin());
+  context.action = action->name;
+  GPUWARDEN_CHECK(check_action_options(context, action->name));
+  GPUWARDEN_CHECK(check_answers(context, actions, *action));
+  if (words.size() <= action->operands) return action->run(context);
+  const std::string_view command = context.command->name;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} {}: unexpected argument '{}'", command, action->name, printable(words[action->operands])),
+              fmt::format("see gpuwarden {} --help", command));
 }
 
 std::string help_for(const Subcommand& command) {

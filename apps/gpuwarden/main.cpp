@@ -44,7 +44,9 @@ int dispatch(const std::vector<std::string>& words) {
   }
   const Subcommand* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
-  auto args = parse_arguments(*command, command == &kPlanCommand ? planning::without_launcher(rest) : rest);
+  auto own = command == &kPlanCommand ? planning::without_launcher(rest) : rest;
+  if (!own) return complain(own.error());
+  auto args = parse_arguments(*command, *own);
   if (!args) return complain(args.error());
   if (args->has("help")) return show_help({command->name});
   if (!args->has("quiet")) {

@@ -52,8 +52,11 @@ class Parser {
     const Elsewhere* other = elsewhere(name);
     // "-N2", as srun takes it.
     if (other == nullptr && !name.starts_with("--")) other = elsewhere(name.substr(0, 2));
-    if (other != nullptr)
-      return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)), other->hint};
+    if (other != nullptr) {
+      const bool attached = name.size() < word.size();
+      const std::string behind(attached ? word.substr(name.size() + 1) : "");
+      return refusal_of(other, name, attached ? &behind : is_value() ? &words_[next_] : nullptr);
+    }
     const std::string close = closest_match(name, option_words(options_));
     return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(name)),
             close.empty() ? see : fmt::format("did you mean '{}'?", close)};
@@ -66,7 +69,7 @@ class Parser {
   Result<bool> take_needless(std::string_view word) {
     const std::size_t equals = word.find('=');
     const Elsewhere* other = elsewhere(word.substr(0, equals));
-    if (other == nullptr || other->kind == Elsewhere::Kind::refused) return false;
+    if (!is_taken(other)) return false;
     GPUWARDEN_TRY(const bool next,
                   takes_next_word(*other, equals != std::string_view::npos, is_value() ? &words_[next_] : nullptr));
     if (next) ++next_;

@@ -57,7 +57,7 @@ std::string choose_for_process(const OpenMachine& self, const std::string& text)
   const json options = read_options(text);
   const placement::Visibility visibility{.cuda_visible_devices = text_in(options, "cuda_visible_devices"),
                                          .cuda_device_order = text_in(options, "cuda_device_order")};
-  machine::Chooser chooser{.pids = {}, .run_id = option_or(options, "run_id", "")};
+  machine::Chooser chooser;
   for (const std::int32_t pid : option_or(options, "pids", std::vector<std::int32_t>{}))
     chooser.pids.push_back(Pid{pid});
   const auto machine = self.share();

@@ -326,8 +326,7 @@ def _decide(machine: Machine, ids: list[str], count: int | None, request: dict[s
 
 def _choose(machine: Machine, request: dict[str, Any], now: bool = False) -> dict[str, Any]:
     """A decision of the library. `now`: under CUDA_VISIBLE_DEVICES as it is, else as it was before this module set it."""
-    own = {"pids": sorted(_ranks()), "run_id": os.environ.get("GPUWARDEN_RUN_ID", "")}
-    options = {**own, **_visibility(now), **request}
+    options = {"pids": sorted(_ranks()), **_visibility(now), **request}
     decision: dict[str, Any] = json.loads(_core.choose_for_process(machine._core, json.dumps(options)))
     for warning in decision["warnings"]:
         warnings.warn(warning, stacklevel=3)

@@ -34,6 +34,11 @@ const ForeignOption* find_foreign_option(std::span<const ForeignOption> table, s
   return found == table.end() ? nullptr : &*found;
 }
 
+bool is_taken(const ForeignOption* option) {
+  return option != nullptr && option->kind != ForeignOption::Kind::refused &&
+         option->kind != ForeignOption::Kind::refused_value;
+}
+
 Result<bool> takes_next_word(const ForeignOption& option, bool attached, const std::string* next) {
   if (attached) return false;
   if (option.kind == ForeignOption::Kind::needless || option.kind == ForeignOption::Kind::left_out)
@@ -42,6 +47,15 @@ Result<bool> takes_next_word(const ForeignOption& option, bool attached, const s
     return fail(ErrorCode::invalid_argument, fmt::format("{} needs a value", option.typed),
                 fmt::format("leave it out: {}", option.hint));
   return true;
+}
+
+Error refusal_of(const ForeignOption* option, std::string_view typed, const std::string* value) {
+  const char* const hint = option == nullptr ? "" : option->hint;
+  if (option == nullptr || option->kind != ForeignOption::Kind::refused_value)
+    return {ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(typed)), hint};
+  if (value == nullptr) return {ErrorCode::invalid_argument, fmt::format("{} needs a value", printable(typed)), hint};
+  return {ErrorCode::invalid_argument, fmt::format("'{} {}' is not planned", printable(typed), printable(*value)),
+          hint};
 }
 
 std::vector<std::string> taken_sentences(const std::vector<const ForeignOption*>& options) {

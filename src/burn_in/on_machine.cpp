@@ -9,6 +9,8 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/machine/out_of_use.hpp"
+#include "gpuwarden/machine/own_choice.hpp"
+#include "gpuwarden/machine/past_load.hpp"
 #include "gpuwarden/placement/select.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -33,13 +35,6 @@ Result<std::vector<Uuid>> named(const std::vector<placement::GpuName>& names, co
   return uuids;
 }
 
-/// Whether it is the lease of the run in which this program was started.
-bool is_own(const facts::Lease& lease, const Environment& environment) {
-  const std::string* const run = variable(environment, "GPUWARDEN_RUN_ID");
-  return run != nullptr &&
-         std::ranges::any_of(lease.holders, [&](const auto& holder) { return holder.run_id == *run; });
-}
-
 std::string holder_of(const facts::Lease& lease) {
   if (lease.holders.empty()) return "it is reserved";
   const auto& holder = lease.holders.front();
@@ -51,11 +46,18 @@ lease::Device device_named(const std::vector<lease::Device>& devices, const Uuid
   return found == devices.end() ? lease::Device{uuid, {}} : *found;
 }
 
+/// What is held for the tests, and which devices were the caller's own before, since it was started within their lease.
+struct Reserved {
+  std::optional<lease::HeldLeases> held;
+  std::vector<Uuid> own;
+};
+
 /// Locks the GPUs that are to be tested; those that others have locked go to options.reserved.
-std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const facts::Snapshot& snapshot,
-                                         const MachineRequest& request, Options& options) {
+Reserved reserve(const machine::Machine& machine, const facts::Snapshot& snapshot, const MachineRequest& request,
+                 Options& options) {
+  Reserved reserved;
   const auto store = machine.open_leases(request.run_id, request.command);
-  if (!store) return std::nullopt;
+  if (!store) return reserved;
   const auto wanted = [&](const Uuid& uuid) {
     return options.gpus.empty() || std::ranges::find(options.gpus, uuid) != options.gpus.end();
   };
@@ -65,19 +67,20 @@ std::optional<lease::HeldLeases> reserve(const machine::Machine& machine, const 
   const auto devices = machine.lease_devices(snapshot);
   auto held = store->claim(devices, [&](const lease::Situation& situation) -> Result<lease::Choice> {
     lease::Choice choice;
+    reserved.own = situation.own;
+    const std::vector<facts::Lease> leases = situation.in_the_way();
     for (const auto& record : snapshot.gpus) {
       const Uuid& uuid = record.gpu.uuid;
-      const auto taken = std::ranges::find(situation.leases, uuid, &facts::Lease::uuid);
-      if (taken != situation.leases.end() && is_own(*taken, machine.options().environment)) continue;
-      if (taken != situation.leases.end())
+      const auto taken = std::ranges::find(leases, uuid, &facts::Lease::uuid);
+      if (taken != leases.end())
         options.reserved.emplace_back(uuid, holder_of(*taken));
       else if (wanted(uuid) && facts::is_usable(record) && !is_left_out(uuid))
         choice.devices.push_back(device_named(devices, uuid));
     }
     return choice;
   });
-  if (!held) return std::nullopt;
-  return std::move(*held);
+  if (held) reserved.held = std::move(*held);
+  return reserved;
 }
 
 const facts::GpuRecord* find(const facts::Snapshot& snapshot, const Uuid& uuid) {
@@ -87,6 +90,28 @@ const facts::GpuRecord* find(const facts::Snapshot& snapshot, const Uuid& uuid) 
   };
   const auto found = std::ranges::find_if(snapshot.gpus, is_it);
   return found == snapshot.gpus.end() ? nullptr : &*found;
+}
+
+/// The snapshot a moment later, where load that may be past is all that speaks against a GPU.
+facts::Snapshot without_what_has_ended(const machine::Machine& machine, facts::Snapshot snapshot, Clock& clock) {
+  constexpr std::chrono::milliseconds kPause(100);
+  const auto may_have_ended = [](const facts::GpuRecord& record) {
+    return facts::has_load_alone(record) && in_use(record).has_value();
+  };
+  const auto start = clock.now();
+  while (std::ranges::any_of(snapshot.gpus, may_have_ended) && clock.now() - start < machine::kPastLoad) {
+    clock.sleep_for(kPause, {});
+    const facts::Snapshot now = machine.read();
+    for (facts::GpuRecord& record : snapshot.gpus) {
+      const facts::GpuRecord* const again = find(now, record.gpu.uuid);
+      if (again == nullptr) continue;
+      record.processes = again->processes;
+      record.processes_unreadable = again->processes_unreadable;
+      record.sample.utilization_gpu = again->sample.utilization_gpu;
+      record.sample.memory_used = again->sample.memory_used;
+    }
+  }
+  return snapshot;
 }
 
 /// Those that are out of use go to options.reserved, and say why, unless they were named: whoever mends one wants to
@@ -150,8 +175,9 @@ Result<facts::BurnInRun> run_on(const machine::Machine& machine, const facts::Sn
   }
   GPUWARDEN_TRY(options.gpus, named(request.gpus, snapshot, machine.options().environment));
   leave_out_disabled(machine, snapshot, options);
-  const auto held = reserve(machine, snapshot, request, options);
-  return run(snapshot, knowledge, options, listener(machine, request.progress));
+  const auto reserved = reserve(machine, snapshot, request, options);
+  const facts::Snapshot settled = without_what_has_ended(machine, snapshot, *options.clock);
+  return run(machine::as_seen_within(settled, reserved.own), knowledge, options, listener(machine, request.progress));
 }
 
 }  // namespace gpuwarden::burn_in

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "capture/env_report.hpp"
 #include "capture/identity.hpp"
 #include "capture/lines.hpp"
+#include "capture/machines.hpp"
 #include "capture/merge.hpp"
 #include "capture/messages.hpp"
 #include "capture/monitor.hpp"
@@ -67,6 +69,9 @@ class Scanner {
  public:
   explicit Scanner(Lines lines) : lines_(lines) {}
 
+  /// The lines of other machines: each stretch begins with a part of one, and ends with the next of the first machine.
+  const std::vector<Stretch>& others() const { return others_; }
+
   Capture scan() {
     while (at_ < lines_.size()) {
       const std::size_t before = at_;
@@ -84,7 +89,11 @@ class Scanner {
     if (is_another_machine(capture_.snapshot, snapshot)) {
       capture_.warnings.push_back(fmt::format("line {}: {} of another machine; only the first one's is read",
                                               lines_[at_].number, to_string(kind)));
+      if (others_.empty() || others_.back().end != kToTheEnd) others_.push_back({lines_[at_].number, kToTheEnd});
     } else {
+      // GPUs tell whose part it is; of others' lines without any that cannot be said.
+      if (!snapshot.gpus.empty() && !others_.empty())
+        others_.back().end = std::min(others_.back().end, lines_[at_].number);
       capture_.parts.push_back({kind, lines_[at_].number});
       merge(capture_.snapshot, std::move(snapshot));
     }
@@ -205,6 +214,7 @@ class Scanner {
   Lines lines_;
   std::size_t at_ = 0;
   bool kernel_log_ = false;
+  std::vector<Stretch> others_;
   Capture capture_;
 };
 
@@ -360,38 +370,43 @@ void add_program(const EnvReport& report, Capture& capture) {
   merge(whole, std::move(part));
 }
 
-/// Of several machines' answers those count that are of the machine of which the other facts are, else the first's.
-const PythonAnswers& choose(const std::vector<PythonAnswers>& machines, const std::string& host) {
-  const auto own = std::ranges::find(machines, host, &PythonAnswers::host);
-  return host.empty() || own == machines.end() ? machines.front() : *own;
-}
-
-std::string named(const std::string& machine) { return machine.empty() ? "a machine without a name" : machine; }
-
-/// One sentence for all of them.
-std::string left_out(const std::vector<const PythonAnswers*>& others, const std::string& own) {
-  constexpr std::size_t kNamed = 3;
-  std::vector<std::string> names;
-  for (const PythonAnswers* other : others) {
-    if (names.size() < kNamed) names.push_back(named(other->host));
-  }
-  const std::string more = others.size() > kNamed ? fmt::format(" and {} more", others.size() - kNamed) : "";
-  return fmt::format("line {}: Python's answers are of {}{}; only those of {} are read", others.front()->report.line,
-                     join(names, ", "), more, named(own));
-}
-
 void read_programs(const std::vector<Line>& lines, Capture& capture) {
   const auto machines = read_python_answers(lines);
   const std::string host = capture.parts.empty() ? "" : host_at(lines, capture.parts.front().line);
   if (const auto report = read_program_report(lines)) add_program(*report, capture);
   if (machines.empty()) return;
-  const PythonAnswers& own = choose(machines, host);
-  std::vector<const PythonAnswers*> others;
-  for (const PythonAnswers& other : machines) {
-    if (&other != &own) others.push_back(&other);
+  const PythonAnswers* own = answers_of_machine(machines, host);
+  if (std::string others = answers_left_out(machines, own, host); !others.empty())
+    capture.warnings.push_back(std::move(others));
+  if (own != nullptr) add_program(own->report, capture);
+}
+
+void read_lines(std::vector<Line> lines, Capture& capture) {
+  if (const auto second = second_report(lines)) {
+    capture.warnings.push_back(fmt::format("line {}: {} of another machine; only the first one's is read",
+                                           second->begin, to_string(Kind::collect_env)));
+    lines = without(std::move(lines), {*second}, 0);
   }
-  if (!others.empty()) capture.warnings.push_back(left_out(others, own.host));
-  add_program(own.report, capture);
+  std::vector<Line> all = lines;
+  Capture software;
+  read_software(lines, software);
+  Scanner scanner(lines);
+  Capture tools = scanner.scan();
+  if (!scanner.others().empty()) {
+    const auto reported = std::ranges::find_if(software.parts, [](const Part& part) {
+      return part.kind == Kind::collect_env || part.kind == Kind::sglang_env || part.kind == Kind::library_env;
+    });
+    lines = without(std::move(all), scanner.others(), reported == software.parts.end() ? 0 : reported->line);
+    software = {};
+    read_software(lines, software);
+    std::vector<std::string> warnings = std::move(tools.warnings);
+    tools = Scanner(lines).scan();
+    std::ranges::move(tools.warnings, std::back_inserter(warnings));
+    tools.warnings = std::move(warnings);
+  }
+  append(capture, std::move(tools));
+  append(capture, std::move(software));
+  read_programs(lines, capture);
 }
 
 /// Texts of hundreds of machines have one for each.
@@ -441,11 +456,7 @@ Result<Capture> read_capture(std::string_view text, std::string_view name) {
     for (Line& line : lines) {
       if (wrapped) line.number = whole->numbers[line.number - 1];
     }
-    Capture software;
-    read_software(lines, software);
-    append(*capture, Scanner(lines).scan());
-    append(*capture, std::move(software));
-    read_programs(lines, *capture);
+    read_lines(std::move(lines), *capture);
     const bool kernel =
         std::ranges::any_of(capture->parts, [](const Part& part) { return part.kind == Kind::kernel_log; });
     if (kernel) merge(capture->snapshot, read_kernel_log(rest));

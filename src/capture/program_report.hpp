@@ -26,6 +26,12 @@ struct PythonAnswers {
 /// ">>> torch.cuda.is_available()" and the answer in the next line; `python -c "print(...)"` likewise. A machine each,
 /// in the order of the text, 64 at most; of several answers on one the last counts.
 std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines);
+/// Of several machines' answers those of the machine of which the other facts are (`host`); where nobody named that
+/// one, the first's. nullptr: it was named, and there are only others' answers.
+const PythonAnswers* answers_of_machine(const std::vector<PythonAnswers>& machines, const std::string& host);
+/// Whose answers are left out, in one sentence; empty: nobody's.
+std::string answers_left_out(const std::vector<PythonAnswers>& machines, const PythonAnswers* own,
+                             const std::string& host);
 /// The machine on which line `number` was printed, as the last prompt or heading before it says; empty: none says it.
 std::string host_at(std::span<const Line> lines, std::uint32_t number);
 

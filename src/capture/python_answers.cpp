@@ -247,6 +247,33 @@ std::vector<PythonAnswers> read_python_answers(std::span<const Line> lines) {
   return machines;
 }
 
+const PythonAnswers* answers_of_machine(const std::vector<PythonAnswers>& machines, const std::string& host) {
+  if (host.empty()) return &machines.front();
+  for (const std::string& one : {host, std::string()}) {
+    const auto own = std::ranges::find(machines, one, &PythonAnswers::host);
+    if (own != machines.end()) return &*own;
+  }
+  return nullptr;
+}
+
+std::string answers_left_out(const std::vector<PythonAnswers>& machines, const PythonAnswers* own,
+                             const std::string& host) {
+  constexpr std::size_t kNamed = 3;
+  const auto named = [](const std::string& machine) { return machine.empty() ? "a machine without a name" : machine; };
+  std::vector<std::string> names;
+  const PythonAnswers* first = nullptr;
+  std::size_t others = 0;
+  for (const PythonAnswers& other : machines) {
+    if (&other == own) continue;
+    if (first == nullptr) first = &other;
+    if (++others <= kNamed) names.push_back(named(other.host));
+  }
+  if (first == nullptr) return {};
+  const std::string more = others > kNamed ? fmt::format(" and {} more", others - kNamed) : "";
+  return fmt::format("line {}: Python's answers are of {}{}; only those of {} are read", first->report.line,
+                     gpuwarden::join(names, ", "), more, named(own == nullptr ? host : own->host));
+}
+
 std::string host_at(std::span<const Line> lines, std::uint32_t number) {
   std::string host;
   for (const Line& line : lines) {

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
+#include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/answer.hpp"
+#include "gpuwarden/planning/gpu_count.hpp"
 
 namespace gpuwarden::compat {
 namespace {
 
 using knowledge::DriverStanding;
 using knowledge::GpuModel;
-using knowledge::Suggestion;
 
 /// The GPUs of the place once each; without any, the catalogue.
 std::vector<const GpuModel*> candidates(const Asked& asked) {
@@ -29,16 +31,69 @@ std::vector<const GpuModel*> candidates(const Asked& asked) {
   return models;
 }
 
-/// How many of them the place has against how many the job takes.
+/// How many of them the place has against how many the job takes: on a machine as many must do as there are; GPUs that
+/// are named are candidates, of which the ranking says how many there should be.
 void add_place(const Asked& asked, JobAnswer& answer) {
   if (asked.place.gpus.empty()) return;
   for (const Suggestion& one : answer.ranking) {
     const auto gpu = std::ranges::find(asked.place.gpus, one.model, &PlaceGpu::model);
-    if (gpu == asked.place.gpus.end() || gpu->count < one.gpus) continue;
-    answer.here = JobAnswer::Here{one.model, one.gpus, gpu->count};
+    if (gpu == asked.place.gpus.end()) continue;
+    if (asked.place.named && static_cast<std::uint32_t>(gpu->count) < one.gpus) continue;
+    planning::GpuGroup group = planning::gpus_of(*one.model);
+    group.count = static_cast<std::uint32_t>(gpu->count);
+    const auto count = planning::count_gpus_for(answer.job, group);
+    if (!count) continue;
+    answer.here = JobAnswer::Here{one.model, count->gpus, group.count};
     return;
   }
   answer.does_not_fit = !asked.place.named;
+}
+
+std::string remark_on(const GpuModel& model, bool training, const Suggestion& suggestion, planning::Fit fit) {
+  if (suggestion.half) return "no BF16: loss scaling in FP16";
+  if (fit == planning::Fit::tight) return "tight";
+  if (suggestion.gpus > 1 && model.nvlink_gb_s == 0) return "no NVLink: exchange over PCIe";
+  if (suggestion.gpus > planning::kUsualNode) return "more than one machine";
+  return training && model.memory_bandwidth_gb_s < 400 ? "slow memory" : "";
+}
+
+std::optional<Suggestion> suggestion_of(const planning::Workload& job, const GpuModel& model) {
+  const bool training = job.settings.trains();
+  Suggestion one{.model = &model, .half = training && model.bf16_dense_tflops == 0};
+  const double tensor = one.half ? model.fp16_dense_tflops : model.bf16_dense_tflops;
+  const double rate = training ? tensor : model.memory_bandwidth_gb_s;
+  planning::GpuGroup group = planning::gpus_of(model);
+  group.count = kMostForJob;
+  if (rate <= 0 || group.usable == Bytes{}) return std::nullopt;
+  const auto count = planning::count_gpus_for(job, group);
+  if (!count) return std::nullopt;
+  one.gpus = count->gpus;
+  one.rate = one.gpus * rate;
+  one.remark = remark_on(model, training, one, count->candidate.fit);
+  return one;
+}
+
+std::vector<Suggestion> ranking_of(const Asked& asked, const planning::Workload& job) {
+  std::vector<Suggestion> ranking;
+  for (const GpuModel* model : candidates(asked)) {
+    if (!knowledge::is_served_by_newest(asked.knowledge, *model)) continue;
+    if (auto one = suggestion_of(job, *model)) ranking.push_back(*std::move(one));
+  }
+  std::ranges::stable_sort(ranking, [](const Suggestion& a, const Suggestion& b) {
+    return std::tuple(a.gpus, a.half, -a.rate) < std::tuple(b.gpus, b.half, -b.rate);
+  });
+  return ranking;
+}
+
+std::string rule_of(const JobAnswer& answer) {
+  const planning::Workload& job = answer.job;
+  return fmt::format(
+      "{} of {}{}, {:.3g} billion parameters, {} tokens a {}: on how many idle GPUs it has room to spare, as gpuwarden "
+      "plan counts it; ranked by fewest GPUs, then by {}",
+      planning::words_of(job.settings.task), printable(job.model.name),
+      job.model.estimated ? " (its shape is a guess)" : "", answer.parameters / 1e9, job.settings.sequence,
+      job.settings.trains() ? "sample" : "request",
+      job.settings.trains() ? "dense BF16 rate" : "memory bandwidth, which limits decoding");
 }
 
 bool is_bad(DriverStanding standing) {
@@ -65,10 +120,13 @@ MatrixRow row_for(const Asked& asked, const GpuModel& model, std::optional<Versi
 
 }  // namespace
 
-JobAnswer answer_job(const Asked& asked, const knowledge::Job& job) {
+JobAnswer answer_job(const Asked& asked, const planning::Workload& job) {
   JobAnswer answer;
   answer.job = job;
-  answer.ranking = knowledge::rank_for(asked.knowledge, job, candidates(asked));
+  answer.parameters = static_cast<double>(planning::count_parameters(job.model).total);
+  if (const auto alone = planning::estimate(job.model, job.settings)) answer.bytes_needed = alone->expected();
+  answer.rule = rule_of(answer);
+  answer.ranking = ranking_of(asked, job);
   add_place(asked, answer);
   answer.positive = !answer.ranking.empty() && !answer.does_not_fit;
   for (std::size_t i = 0; i < std::min(answer.ranking.size(), kSuggestionsShown); ++i) {

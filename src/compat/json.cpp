@@ -274,21 +274,23 @@ Json to_json(const XidAnswer& answer) {
 }
 
 Json to_json(const JobAnswer& answer) {
-  Json json{{"training", answer.job.training},
-            {"parameters", answer.job.parameters},
-            {"bytes_needed", knowledge::bytes_needed(answer.job)},
-            {"rule", knowledge::rule_of(answer.job)},
+  const bool training = answer.job.settings.trains();
+  Json json{{"training", training},
+            {"model", answer.job.model.name},
+            {"parameters", answer.parameters},
+            {"bytes_needed", answer.bytes_needed},
+            {"rule", answer.rule},
             {"here", nullptr},
             {"ranking", Json::array()}};
   if (answer.here)
     json["here"] = {
         {"gpu", answer.here->model->name}, {"needed", answer.here->needed}, {"present", answer.here->present}};
-  for (const knowledge::Suggestion& one : answer.ranking)
+  for (const Suggestion& one : answer.ranking)
     json["ranking"].push_back({{"gpu", one.model->name},
                                {"gpus", one.gpus},
                                {"memory_gb", one.model->memory_gb},
                                {"rate", one.rate},
-                               {"rate_unit", answer.job.training ? "TFLOPS" : "GB/s"},
+                               {"rate_unit", training ? "TFLOPS" : "GB/s"},
                                {"remark", one.remark}});
   return json;
 }

@@ -55,7 +55,8 @@ std::optional<std::size_t> chosen(const Asked& asked, const std::vector<Wheel>& 
 void say_unknown(const Asked& asked, const std::optional<std::string>& build, TorchAnswer& answer) {
   answer.known = false;
   answer.newer_than_known = *answer.version > asked.knowledge.newest_torch();
-  answer.positive = answer.newer_than_known;
+  answer.positive = false;
+  answer.companions.clear();  // of another release
   answer.cuda = build ? knowledge::cuda_of_build(*build) : std::nullopt;
   if (answer.cuda) answer.min_driver = asked.knowledge.min_driver(*answer.cuda, false);
   if (asked.place.board_of_other_builds() != nullptr) answer.instead = recommend(asked, answer);
@@ -113,6 +114,12 @@ std::string obstacle_to(const Asked& asked, const VllmRelease& row) {
   return "";
 }
 
+/// What is known of the release, or of the nearest before it: of another major release nothing can be guessed.
+const VllmRelease* near_row(const Asked& asked, const Version& version) {
+  const VllmRelease* row = asked.knowledge.vllm_near(version);
+  return row != nullptr && version.major == row->last.major ? row : nullptr;
+}
+
 /// Nothing but the driver's age is against the release.
 bool can_be_helped(const Asked& asked, const VllmRelease& row) {
   Place place = asked.place;
@@ -137,6 +144,7 @@ TorchAnswer answer_torch(const Asked& asked, const doctor::Purpose::Package& pac
   if (package.build && knowledge::is_cpu_build(*package.build)) {
     answer.uses_gpu = false;
     answer.known = !answer.wheels.empty();
+    if (!answer.known) answer.companions.clear();
     answer.wheels.clear();
     answer.newer_than_known = *answer.version > asked.knowledge.newest_torch();
     answer.sources.emplace_back("PyTorch +cpu: pytorch.org/get-started/locally, compute platform CPU");
@@ -163,7 +171,7 @@ VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& tex
   const auto* newest = knowledge::newest_vllm_for(asked.knowledge, asked.place.architectures(), asked.place.driver,
                                                   asked.place.wheel_machine());
   answer.version = text ? Version::parse(*text) : newest != nullptr ? std::optional(newest->first) : std::nullopt;
-  answer.row = answer.version ? asked.knowledge.vllm_near(*answer.version) : nullptr;
+  answer.row = answer.version ? near_row(asked, *answer.version) : nullptr;
   answer.positive = answer.row != nullptr;
   if (answer.row == nullptr) return answer;
   answer.estimated = *answer.version > answer.row->last;

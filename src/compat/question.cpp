@@ -72,7 +72,7 @@ Result<Question> parse_question(const Knowledge& knowledge, const std::string& t
   if (question.xid || question.cuda) return question;
   auto words = split_words(lower);
   std::string joined = lower;
-  const bool verb = lower.starts_with("train ") || lower.starts_with("serve ");
+  const bool verb = doctor::begins_with_task(lower);
   if (words.size() == 2 && begins_with_digit(words[1]) && !verb) joined = fmt::format("{}=={}", words[0], words[1]);
   auto purpose = doctor::parse_purpose(joined);
   if (purpose) {
@@ -139,7 +139,7 @@ Result<Answer> answer(const Asked& asked, const Question& question) {
   if (!question.purpose) return answer_machine(asked);
   if (question.purpose->package) return answer_package(asked, *question.purpose->package);
   if (question.purpose->architecture) return answer_architecture(asked, *question.purpose->architecture);
-  return answer_job(asked, {question.purpose->work->training, question.purpose->work->parameters});
+  return answer_job(asked, *question.purpose->work);
 }
 
 }  // namespace gpuwarden::compat

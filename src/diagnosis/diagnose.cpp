@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <set>
 
+#include "diagnosis/audience.hpp"
 #include "diagnosis/calibration.hpp"
 #include "diagnosis/machine.hpp"
 #include "diagnosis/reasoning.hpp"
@@ -15,7 +16,6 @@
 #include "gpuwarden/diagnosis/causes.hpp"
 #include "gpuwarden/diagnosis/diagnosis.hpp"
 #include "gpuwarden/diagnosis/reader.hpp"
-#include "gpuwarden/knowledge/platform_steps.hpp"
 
 namespace gpuwarden::diagnosis {
 namespace {
@@ -117,6 +117,15 @@ std::vector<std::string> confirmations_of(const Suspect& suspect, const Tags& ta
   return steps;
 }
 
+/// That of the program that prints the lines, where one is known, else the cause's.
+std::string_view page_of(const Suspect& suspect) {
+  const auto& events = suspect.events;
+  const auto own = std::ranges::find_if(events, [&](const Event* event) {
+    return event->rule->cause == suspect.cause->id && !event->rule->link.empty();
+  });
+  return own == events.end() ? suspect.cause->link : (*own)->rule->link;
+}
+
 Evidence evidence_of(const Event& event) { return {event.file, event.line, event.text}; }
 
 std::string place_of(const Event& event) { return fmt::format("{}:{}", event.file, event.line); }
@@ -167,7 +176,7 @@ Cause cause_of(const Suspect& suspect, const std::vector<Suspect>& all, const Ta
               .fix = steps_of(suspect, tags),
               .confirm = confirmations_of(suspect, tags),
               .consequences = {},
-              .link = std::string(suspect.cause->link)};
+              .link = std::string(page_of(suspect))};
   for (const Event* event : suspect.events) {
     const Evidence evidence = evidence_of(*event);
     const bool known = std::ranges::find(cause.evidence, evidence) != cause.evidence.end();
@@ -283,89 +292,20 @@ void state_confidences(std::vector<Cause>& causes) {
   for (Cause& cause : causes) cause.confidence *= factor;
 }
 
-/// Whether the facts are of a machine that no Mac is.
-bool is_no_mac(const facts::Snapshot* machine) {
-  if (machine == nullptr) return false;
-  if (!machine->gpus.empty() || machine->driver_version || machine->kernel_module_version) return true;
-  const auto distribution = machine->environment ? machine->environment->host.distribution : std::nullopt;
-  return (distribution && distribution != knowledge::kMacos) ||
-         (machine->environment && machine->environment->host.kernel);
-}
-
-/// By the log's own words, and by what is known of the machine.
-knowledge::Platform platform_of(const Reading& reading, std::initializer_list<const facts::Snapshot*> machines) {
-  Tags tags = reading.tags;
-  for (const facts::Snapshot* machine : machines) {
-    if (machine != nullptr) tags.merge(tags_of(*machine));
-  }
-  if (tags.contains("wsl")) return knowledge::Platform::wsl;
-  if (tags.contains("windows")) return knowledge::Platform::windows;
-  // A Mac's own lines may stand around those of a machine that was reached from it.
-  constexpr auto kOfOthers = std::to_array<std::string_view>(
-      {"cuda_machine", "smi_works", "nvidia_module", "slurm", "kubernetes", "jetson", "rocm"});
-  const bool elsewhere = std::ranges::any_of(kOfOthers, [&](auto tag) { return tags.contains(std::string(tag)); }) ||
-                         std::ranges::any_of(machines, is_no_mac);
-  return tags.contains("mac_machine") && !elsewhere ? knowledge::Platform::macos : knowledge::Platform::linux_own;
-}
-
-/// Whether the log is of a program that has no PyTorch in it.
-bool is_without_torch(const Reading& reading) {
-  const auto is_set = [&](std::string_view tag) { return reading.tags.contains(std::string(tag)); };
-  constexpr auto kOthers = std::to_array<std::string_view>({"jax", "llama_cpp", "tensorflow"});
-  constexpr auto kWithTorch = std::to_array<std::string_view>({"torch", "vllm", "sglang", "comfyui"});
-  if (std::ranges::none_of(kOthers, is_set) || std::ranges::any_of(kWithTorch, is_set)) return false;
-  const auto tells = [](std::string_view text) { return to_lower(text).contains("torch"); };
-  return std::ranges::none_of(reading.events, [&](const Event& event) { return tells(event.text); }) &&
-         std::ranges::none_of(reading.tracebacks,
-                              [&](const Traceback& end) { return tells(end.exception) || tells(end.frame); });
-}
-
-/// The pages of the program in the log instead of another's.
-std::string link_for(std::string_view link, const Tags& tags) {
-  struct Pages {
-    std::string_view program, others, own;
-  };
-  constexpr std::string_view kTorchMemory = "https://pytorch.org/docs/stable/notes/cuda.html";
-  constexpr auto kPages = std::to_array<Pages>(
-      {{"sglang", "https://docs.vllm.ai/", "https://docs.sglang.io/references/faq.html"},
-       {"jax", kTorchMemory, "https://docs.jax.dev/en/latest/gpu_memory_allocation.html"},
-       {"llama_cpp", kTorchMemory, "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"}});
-  if (tags.contains("vllm")) return std::string(link);
-  for (const Pages& pages : kPages) {
-    if (tags.contains(std::string(pages.program)) && link.starts_with(pages.others)) return std::string(pages.own);
-  }
-  return std::string(link);
-}
-
 }  // namespace
-
-void leave_out_torch(std::vector<std::string>& steps) {
-  const auto names_torch = [](const std::string& step) {
-    const std::string lower = to_lower(step);
-    return lower.contains("torch") && !lower.contains("jax") && !lower.contains("llama") &&
-           !lower.contains("tensorflow");
-  };
-  if (!std::ranges::all_of(steps, names_torch)) std::erase_if(steps, names_torch);
-}
 
 Diagnosis diagnose(const Reading& reading, const facts::Snapshot* machine, const facts::Snapshot* report) {
   Diagnosis diagnosis;
   diagnosis.lines = reading.lines;
   diagnosis.bytes = reading.bytes;
-  diagnosis.platform = platform_of(reading, {machine, report});
-  diagnosis.without_torch = is_without_torch(reading);
+  const Audience audience = audience_of(reading, {machine, report});
+  diagnosis.platform = audience.platform;
+  diagnosis.without_torch = audience.without_torch;
   const std::vector<Suspect> suspects = reason(reading, machine, report);
   for (const Suspect& suspect : suspects) {
     if (!suspect.explained_by.empty() || suspect.weight < kLeastWeight) continue;
     Cause& cause = diagnosis.causes.emplace_back(cause_of(suspect, suspects, reading.tags));
-    cause.fix = knowledge::steps_on(diagnosis.platform, cause.fix);
-    cause.confirm = knowledge::tests_on(diagnosis.platform, cause.confirm);
-    if (diagnosis.without_torch) {
-      leave_out_torch(cause.fix);
-      leave_out_torch(cause.confirm);
-    }
-    cause.link = link_for(cause.link, reading.tags);
-    if (reading.tags.contains("rocm")) cause.facts.try_emplace("backend", "rocm");
+    suit(cause, audience);
   }
   std::ranges::stable_sort(diagnosis.causes,
                            [](const Cause& a, const Cause& b) { return a.confidence > b.confidence; });

@@ -178,17 +178,22 @@ void unknown_error(const Subject& subject, Report& report) {
 
 void proprietary_on_blackwell(const Subject& subject, Report& report) {
   const auto gpus = gpus_for_open_module(subject);
-  if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::proprietary) return;
-  report.say(fmt::format("{} the open kernel module ({}); the proprietary one is installed",
-                         name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
+  const Doubt doubt = doubt_of(subject, gpus);
+  if (gpus.empty() || doubt == Doubt::disproved || subject.environment.driver.flavour != ModuleFlavour::proprietary)
+    return;
+  report.say(severity_with(doubt, Severity::critical),
+             fmt::format("{} the open kernel module ({}); the proprietary one is installed{}",
+                         name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name, text_of(doubt)),
              install_driver(subject, report, no_older_than(subject, report, driver_branch(subject).value_or(0))));
 }
 
 void open_on_old_gpus(const Subject& subject, Report& report) {
   const auto gpus = gpus_for_proprietary_module(subject);
-  if (gpus.empty() || subject.environment.driver.flavour != ModuleFlavour::open) return;
-  report.say(fmt::format("{} the proprietary kernel module ({}), which the open one does not replace",
-                         name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name),
+  const Doubt doubt = doubt_of(subject, gpus);
+  if (gpus.empty() || doubt == Doubt::disproved || subject.environment.driver.flavour != ModuleFlavour::open) return;
+  report.say(severity_with(doubt, Severity::critical),
+             fmt::format("{} the proprietary kernel module ({}), which the open one does not replace{}",
+                         name_gpus(gpus, "needs", "need"), gpus[0]->gpu.name, text_of(doubt)),
              plan_driver(subject, report,
                          no_older_than(subject, report, driver_branch(subject).value_or(0),
                                        {.module = facts::ModuleFlavour::proprietary})));

@@ -9,10 +9,10 @@
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
 #include "gpuwarden/knowledge/torch_companions.hpp"
-#include "gpuwarden/knowledge/torch_pins.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -25,14 +25,12 @@ using knowledge::Version;
 
 constexpr std::string_view kGetStarted = "https://pytorch.org/get-started/locally/";
 
-/// The same as another way out.
-std::string build_for_driver(const Subject& subject, const PythonEnvironment& python, const Version& driver) {
-  const std::string step = fitting_torch(subject, python, driver);
-  return is_command(step) ? step + "   # or a build for this driver" : step;
-}
-
-std::vector<std::string> with(std::vector<std::string> steps, std::string more) {
-  if (std::ranges::find(steps, more) == steps.end()) steps.push_back(std::move(more));
+/// The other way out, which is none of the commands: a PyTorch for the driver that is there.
+std::vector<std::string> or_build_for_driver(std::vector<std::string> steps, const Subject& subject,
+                                             const PythonEnvironment& python, const Version& driver) {
+  const std::vector<std::string> builds = torch_for_driver(subject, python, driver);
+  const bool is_said = !builds.empty() && std::ranges::find(steps, builds.front()) != steps.end();
+  if (!builds.empty() && !is_said) steps.push_back("or, with this driver: " + join(builds, "; then: "));
   return steps;
 }
 
@@ -47,7 +45,7 @@ void cpu_build(const Subject& subject, Report& report) {
     report.say(only ? Severity::error : Severity::warning,
                fmt::format("PyTorch {}{} was built without CUDA: it does not use the {}", torch.version,
                            where(*torch.python), nvidia_gpus(subject)[0]->gpu.name),
-               {fitting_torch(subject, *torch.python, driver_of(subject))});
+               torch_steps(subject, report, *torch.python));
   }
 }
 
@@ -60,7 +58,7 @@ void wrong_maker(const Subject& subject, Report& report) {
     if (rocm && nvidia && !amd)
       report.say(fmt::format("PyTorch {}{} was built for AMD (ROCm), the GPU is NVIDIA's", torch.version,
                              where(*torch.python)),
-                 {fitting_torch(subject, *torch.python, driver_of(subject))});
+                 torch_steps(subject, report, *torch.python));
     if (!rocm && amd && !nvidia && torch.cuda)
       report.say(
           fmt::format("PyTorch {}{} was built for NVIDIA (CUDA), the GPU is AMD's", torch.version,
@@ -93,12 +91,17 @@ void driver_too_old(const Subject& subject, Report& report) {
     if (!needed || *driver >= *needed) continue;
     // It works all the same: cuda-compat stands in for the driver's own library.
     const bool works = torch.python->cuda_available == true || uses_forward_compatibility(subject);
+    // No driver for a PyTorch that has to go anyhow.
+    std::vector<std::string> steps =
+        is_replaced_by_vllm(subject, *torch.python)
+            ? torch_steps(subject, report, *torch.python)
+            : or_build_for_driver(driver_steps_for_cuda(subject, report, knowledge::release_of(*torch.cuda)), subject,
+                                  *torch.python, *driver);
     report.say(works ? Severity::info : Severity::error,
                fmt::format("PyTorch {} (CUDA {}){} needs driver {} or newer; {} is installed{}", torch.version,
                            to_string(knowledge::release_of(*torch.cuda)), where(*torch.python), to_string(*needed),
                            to_string(*driver), works ? ", and runs by cuda-compat" : ""),
-               with(driver_steps_for_cuda(subject, report, knowledge::release_of(*torch.cuda)),
-                    build_for_driver(subject, *torch.python, *driver)));
+               std::move(steps));
   }
 }
 
@@ -123,10 +126,12 @@ void by_minor_version(const Subject& subject, Report& report) {
 void not_available_to_unnamed(const Subject& subject, Report& report) {
   for (const PythonEnvironment& python : subject.environment.pythons) {
     if (python.cuda_available != false || facts::find_package(python, "torch") != nullptr) continue;
+    std::vector<std::string> steps = torch_steps(subject, report, python);
+    steps.insert(steps.begin(),
+                 "python -c 'import torch; print(torch.__version__, torch.version.cuda)'   # None: built without CUDA");
     report.say(fmt::format("PyTorch{} sees no GPU (torch.cuda.is_available() is False), though {} is there",
                            where(python), nvidia_gpus(subject)[0]->gpu.name),
-               {"python -c 'import torch; print(torch.__version__, torch.version.cuda)'   # None: built without CUDA",
-                fitting_torch(subject, python, driver_of(subject))});
+               std::move(steps));
   }
 }
 
@@ -176,7 +181,7 @@ void say_without_code(const Subject& subject, Report& report, bool newer) {
     report.say(fmt::format("PyTorch {}{}{} has no code for {} ({}, sm_{}); it has {}", torch.version,
                            torch.version.contains('+') || torch.build.empty() ? "" : "+" + torch.build,
                            where(*torch.python), name_gpus(gpus), gpus[0]->gpu.name, architecture, has),
-               {fitting_torch(subject, *torch.python, driver_of(subject))});
+               torch_steps(subject, report, *torch.python));
   }
 }
 
@@ -187,7 +192,7 @@ void debug_build(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     if (torch.python->torch_debug != true) continue;
     report.say(fmt::format("PyTorch {}{} is a debug build", torch.version, where(*torch.python)),
-               {fitting_torch(subject, *torch.python, driver_of(subject))});
+               torch_steps(subject, report, *torch.python));
   }
 }
 
@@ -257,10 +262,9 @@ void triton_differs(const Subject& subject, Report& report) {
     if (!cuda || !own || !triton || !is_released(torch.version) || !is_released(package->version)) continue;
     const auto* const pin = knowledge::triton_for(*own);
     if (pin == nullptr || knowledge::goes_with(*pin, *triton)) continue;
-    const bool exact = std::ranges::count(pin->triton, '.') == 2;
     report.say(fmt::format("Triton {}{} is not of the release that PyTorch {} takes: {}", package->version,
                            where(*torch.python), torch.version, pin->triton),
-               {pip_install(*torch.python, fmt::format("triton=={}{}", pin->triton, exact ? "" : ".*"))});
+               {triton_for(*torch.python, *pin)});
   }
 }
 
@@ -296,31 +300,20 @@ void bitsandbytes_cuda(const Subject& subject, Report& report) {
 void companion_fails(const Subject& subject, Report& report) {
   const auto* const message = told_of(subject, "torchvision_operator");
   if (message == nullptr) return;
-  std::string step = fitting_torch(subject);
-  const std::size_t comment = std::min(step.find("   # "), step.size());
-  if (comment == step.size()) step += "   # all of one index, in one go";
-  step.insert(comment, " torchvision torchaudio");
+  // Whoever prints it has torchvision, though no list of packages tells of it.
+  const auto& pythons = subject.environment.pythons;
+  PythonEnvironment python = pythons.empty() ? PythonEnvironment{} : pythons.front();
+  for (const char* companion : {"torchvision", "torchaudio"}) {
+    if (facts::find_package(python, companion) == nullptr) python.packages.push_back({companion, "", ""});
+  }
+  std::vector<std::string> steps = torch_steps(subject, report, python);
+  if (!is_command(steps.front()))
+    steps.insert(steps.begin(),
+                 fmt::format("install torch, torchvision and torchaudio in one go, from one index: {}", kGetStarted));
   report.say(
       Severity::error,
       fmt::format("torchvision was built for another PyTorch than the one that is installed{}", at_line(*message)),
-      {std::move(step)});
-}
-
-/// The release that is made for this PyTorch, from the index of its build; else one's own build.
-std::vector<std::string> xformers_for(std::string_view torch) {
-  const auto own = Version::parse(torch);
-  const std::size_t plus = torch.find('+');
-  const std::string build(plus == std::string_view::npos ? "" : torch.substr(plus + 1));
-  const bool released = own && !torch.contains("dev") && (build.empty() || build.starts_with("cu"));
-  const auto fitting = released ? knowledge::companions_of(*own) : std::vector<const knowledge::TorchCompanion*>{};
-  const auto row = std::ranges::find(fitting, "xformers", &knowledge::TorchCompanion::package);
-  if (row != fitting.end())
-    return {fmt::format("pip install --no-deps xformers=={}{}", (*row)->version,
-                        build.empty() ? "" : " --index-url https://download.pytorch.org/whl/" + build)};
-  return {
-      "pip uninstall -y xformers   # no release of it is known for this PyTorch: PyTorch's own attention is used then",
-      "pip install --no-build-isolation --no-deps git+https://github.com/facebookresearch/xformers   # or your own "
-      "build, with the toolkit"};
+      std::move(steps));
 }
 
 /// xFormers names both: "PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.8.0+cu128)". Its kernels are then left out.
@@ -334,7 +327,7 @@ void xformers_differs(const Subject& subject, Report& report) {
     if (made.empty() || made == message->value) continue;
     report.say(fmt::format("xFormers was built for PyTorch {}, this is {}{}: its kernels are not used", made,
                            message->value, at_line(*message)),
-               xformers_for(message->value));
+               xformers_for({}, message->value));
     return;
   }
 }
@@ -423,7 +416,8 @@ void jax_without_cuda(const Subject& subject, Report& report) {
 constexpr auto kFrameworkChecks = std::to_array<Check>({
     {"torch-needs-newer-driver", Area::frameworks, Severity::error, "PyTorch's CUDA against the driver",
      "CUDA programs need a driver of their major release at least (cudaErrorInsufficientDriver).",
-     "CUDA compatibility guide, minor-version compatibility; PyTorch RELEASE.md", kGetStarted, driver_too_old},
+     "CUDA compatibility guide, minor-version compatibility; PyTorch RELEASE.md", kGetStarted, driver_too_old,
+     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker"},
     {"torch-by-minor-version", Area::frameworks, Severity::info, "PyTorch's CUDA against the driver's own",
      "The driver loads compiled code of its whole major release, but no PTX that is newer than itself (error 222).",
      "CUDA compatibility guide, minor-version compatibility", "https://docs.nvidia.com/deploy/cuda-compatibility/",
@@ -448,22 +442,22 @@ constexpr auto kFrameworkChecks = std::to_array<Check>({
      "A debug build is many times slower.", "PyTorch collect_env", "", debug_build},
     {"numpy-too-new-for-torch", Area::frameworks, Severity::warning, "NumPy's major release against PyTorch",
      "PyTorch before 2.3 cannot exchange arrays with NumPy 2: \"Numpy is not available\".",
-     "NumPy 2.0 migration guide; PyTorch 2.3 release notes", "", numpy_two},
+     "NumPy 2.0 migration guide; PyTorch 2.3 release notes", "", numpy_two, kBringsOtherTorch},
     {"torch-companions-differ", Area::frameworks, Severity::warning,
      "torchvision, torchaudio and xformers against PyTorch",
      "They are built for one PyTorch release: operators such as torchvision::nms are missing otherwise.",
      "PyTorch, previous versions; PyPI, Requires-Dist (torch_companions table)",
-     "https://pytorch.org/get-started/previous-versions/", companions_differ,
-     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker"},
+     "https://pytorch.org/get-started/previous-versions/", companions_differ, kBringsOtherTorch},
     {"triton-differs-from-torch", Area::frameworks, Severity::warning, "Triton's release against PyTorch's",
      "torch.compile reaches into Triton's compiler: of another release it misses names (\"cannot import name "
      "'AttrsDescriptor'\"), or compiles wrong code.",
      "PyPI, Requires-Dist of torch (torch_triton table)", "https://pypi.org/project/torch/", triton_differs,
-     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker triton-too-old-for-gpu"},
+     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker vllm-torch-differs vllm-cuda-differs "
+     "vllm-without-blackwell-kernels triton-too-old-for-gpu"},
     {"bitsandbytes-without-cuda", Area::frameworks, Severity::warning, "bitsandbytes' libraries against PyTorch's CUDA",
      "It then loads the CPU's library, or none: 8-bit and 4-bit weights and its optimizers fail.",
      "PyPI, wheels of bitsandbytes (bitsandbytes_cuda table)",
-     "https://huggingface.co/docs/bitsandbytes/main/en/installation", bitsandbytes_cuda},
+     "https://huggingface.co/docs/bitsandbytes/main/en/installation", bitsandbytes_cuda, kBringsOtherTorch},
     {"python-not-served-by-torch", Area::frameworks, Severity::warning, "Python's version against PyTorch's wheels",
      "There are no wheels for it; what is installed was built by somebody else.", "PyTorch RELEASE.md", kGetStarted,
      python_not_served},

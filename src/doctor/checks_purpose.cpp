@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
+#include "gpuwarden/planning/gpu_count.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -178,7 +181,7 @@ void purpose_gpu(const Subject& subject, Report& report) {
   const int architecture = *architecture_of(subject, gpus[0]->gpu);
   report.say(fmt::format("{} has no code for {} ({}, sm_{})", name_of(subject), name_gpus(gpus), gpus[0]->gpu.name,
                          architecture),
-             {fitting_torch(subject)});
+             fitting_torch(subject));
 }
 
 /// "gpuwarden compat --gpu 'Tesla P40'", for those who know the other machine's GPU.
@@ -318,7 +321,7 @@ void say_torch(const Subject& subject, const Version& version, Report& report) {
                                 "this driver",
                                 to_string(version))
                   : "PyTorch is not installed; no build that is known runs on all of these GPUs and this driver",
-             {fitting_torch(subject)});
+             fitting_torch(subject));
 }
 
 /// Nobody has asked for a version, and none is installed: which one was judged.
@@ -367,25 +370,35 @@ void purpose_no_gpu(const Subject& subject, Report& report) {
                {"gpuwarden list   # what is seen, and why not more"});
 }
 
+/// As `gpuwarden plan` has it, cheapest first; else with how many of these GPUs.
+std::vector<std::string> memory_steps(const planning::PlanAnswer& plan) {
+  auto steps = planning::ways_to_fit(plan.search);
+  const auto fewest = plan.search.smallest_gpus;
+  if (steps.empty() && fewest && *fewest > plan.request.gpus.count)
+    steps.push_back(fmt::format("{} x {} are enough", *fewest, plan.request.gpus.name));
+  return steps;
+}
+
 void purpose_memory(const Subject& subject, Report& report) {
   if (!subject.purpose.work) return;
-  const auto& work = *subject.purpose.work;
-  double have = 0;
-  for (const auto* gpu : nvidia_gpus(subject)) {
-    const auto* model = model_of(subject, gpu->gpu);
-    if (gpu->sample.memory_total)
-      have += static_cast<double>(gpu->sample.memory_total->value);
-    else if (model != nullptr)
-      have += model->memory_gb * 1e9;
+  planning::Workload work = *subject.purpose.work;
+  const auto gpus = planning::gpus_of(subject.snapshot);
+  if (!gpus || planning::count_gpus_for(work, *gpus)) return;
+  work.fixed_micro_batch = true;
+  const auto plan = planning::answer({.work = std::move(work), .gpus = *gpus});
+  const std::string what = fmt::format("{} does not fit {} x {}", subject.purpose.text, gpus->count, gpus->name);
+  if (!plan) {
+    report.say(fmt::format("{}: {}", what, plan.error().message), {plan.error().hint});
+    return;
   }
-  const double need = knowledge::bytes_needed({.training = work.training, .parameters = work.parameters});
-  if (have == 0 || need <= have * knowledge::kUsableMemory) return;
-  report.say(fmt::format("{} needs about {} for {} alone; the GPUs have {} together", subject.purpose.text,
-                         format_size(Bytes(static_cast<std::uint64_t>(need))),
-                         work.training ? "weights, gradients and AdamW" : "weights and cache",
-                         format_size(Bytes(static_cast<std::uint64_t>(have)))),
-             {work.training ? "train with LoRA or an 8-bit optimizer, or on more GPUs"
-                            : "serve it quantized (8 or 4 bits per weight), or on more GPUs"});
+  const planning::Candidate& best = plan->best();
+  const Bytes needed(static_cast<std::uint64_t>(best.estimate.expected()));
+  report.say(
+      fmt::format("{}: {}", what,
+                  needed > gpus->usable ? fmt::format("{} needs {}{}, and {} are there", best.name, format_size(needed),
+                                                      gpus->count > 1 ? " of each" : "", format_size(gpus->usable))
+                                        : plan->search.reason),
+      memory_steps(*plan));
 }
 
 constexpr auto kPurposeChecks = std::to_array<Check>({
@@ -411,9 +424,7 @@ constexpr auto kPurposeChecks = std::to_array<Check>({
     {"purpose-architecture-not-built", Area::toolkit, Severity::error, "the toolkits against the architecture",
      "nvcc would answer \"Unsupported gpu architecture\".", "CUDA release notes", "", purpose_architecture},
     {"purpose-needs-more-memory", Area::device, Severity::error, "the GPUs' memory against the model",
-     "The model's state alone does not fit.",
-     "16 bytes per parameter in mixed-precision training with Adam (ZeRO, 2020)", "https://arxiv.org/abs/1910.02054",
-     purpose_memory},
+     "It is counted as gpuwarden plan counts it, on idle GPUs.", "docs/plan-equations.md", "", purpose_memory},
 });
 
 }  // namespace

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "doctor/fitting.hpp"
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
 
@@ -56,8 +58,8 @@ std::vector<std::string> steps_for_missing_kernel(const Subject& subject) {
   const auto gpus = nvidia_gpus(subject);
   const auto architecture = gpus.empty() ? std::nullopt : architecture_of(subject, gpus[0]->gpu);
   std::vector<std::string> steps{
-      "python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.get_device_capability())'",
-      fitting_torch(subject)};
+      "python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.get_device_capability())'"};
+  std::ranges::move(fitting_torch(subject), std::back_inserter(steps));
   const bool is_torch = !torches(subject).empty() || !of_kind(subject, "arch_not_supported").empty();
   if (!is_torch && architecture)
     steps.insert(steps.begin(),
@@ -126,16 +128,16 @@ int architecture_in(std::string_view value) {
 void arch_message(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "arch_not_supported")) {
     const int architecture = architecture_in(message->value);
-    std::string step = fitting_torch(subject);
+    std::vector<std::string> steps = fitting_torch(subject);
     if (nvidia_gpus(subject).empty() && architecture > 0) {
       const auto* wheel =
           knowledge::newest_torch_for(subject.knowledge, {architecture}, driver_of(subject), wheel_machine(subject));
-      if (wheel != nullptr) step = knowledge::pip_command(*wheel) + (driver_of(subject) ? "" : needs_driver(*wheel));
+      if (wheel != nullptr) steps = {knowledge::pip_command(*wheel) + (driver_of(subject) ? "" : needs_driver(*wheel))};
     }
     const bool capability = message->value.contains('.');
     report.say(fmt::format("PyTorch says that it has no code for {}{}{}", capability ? "compute capability " : "",
                            message->value.empty() ? "this GPU" : message->value, at_line(*message)),
-               {std::move(step)});
+               std::move(steps));
   }
 }
 
@@ -208,7 +210,7 @@ void cuda_errors(const Subject& subject, Report& report) {
 void cpu_only(const Subject& subject, Report& report) {
   for (const auto* message : of_kind(subject, "no_cuda_build"))
     report.say(fmt::format("a program wants CUDA from a PyTorch that was built without{}", at_line(*message)),
-               {fitting_torch(subject)});
+               fitting_torch(subject));
 }
 
 /// Somebody asked torch.cuda.is_available(), and it is False.
@@ -223,7 +225,7 @@ void asked_in_vain(const Subject& subject, Report& report) {
     if (!rocm && without)
       report.say(fmt::format("PyTorch{} was built without CUDA: torch.cuda.is_available() is False{}", version,
                              at_line(*message)),
-                 {fitting_torch(subject)});
+                 fitting_torch(subject));
     else
       report.say(fmt::format("PyTorch{} sees no GPU: torch.cuda.is_available() is False{}", version, at_line(*message)),
                  rocm ? std::vector<std::string>{"rocminfo | grep gfx   # does ROCm see the GPU?",

@@ -9,6 +9,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
 #include "gpuwarden/knowledge/torch_companions.hpp"
@@ -23,6 +24,21 @@ using knowledge::Version;
 
 constexpr std::string_view kVllmGpu = "https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html";
 
+/// The plan's vLLM; where it has none, what pip makes of this requirement.
+std::vector<std::string> vllm_steps_or(const Subject& subject, Report& report, const PythonEnvironment& python,
+                                       std::string_view requirement) {
+  std::vector<std::string> steps = vllm_steps(subject, report, python);
+  if (steps.empty()) steps.push_back(pip_install(python, requirement));
+  return steps;
+}
+
+/// None of the GPUs has kernels of a release like this: what it is built for beside that is of no interest.
+bool serves_no_gpu(const Subject& subject, const knowledge::VllmRelease& row) {
+  const auto gpus = gpus_below(subject, row.min_capability);
+  return !gpus.empty() && gpus.size() == nvidia_gpus(subject).size() &&
+         knowledge::newest_vllm_for(subject.knowledge, all_architectures(subject), std::nullopt) == nullptr;
+}
+
 void vllm_torch(const Subject& subject, Report& report) {
   for (const Torch& torch : torches(subject)) {
     const auto vllm = package_version(*torch.python, "vllm");
@@ -31,10 +47,12 @@ void vllm_torch(const Subject& subject, Report& report) {
     const auto* package = facts::find_package(*torch.python, "vllm");
     // Builds from source are made for the torch that is there.
     if (row == nullptr || !own || package->version.contains("dev") || package->version.contains('+')) continue;
-    if (knowledge::release_of(*own) == knowledge::release_of(row->torch)) continue;
+    // Wheels of other makers' GPUs and of the CPU come with a vLLM of their own.
+    if (!torch.build.empty() && !torch.build.starts_with("cu")) continue;
+    if (knowledge::release_of(*own) == knowledge::release_of(row->torch) || serves_no_gpu(subject, *row)) continue;
     report.say(fmt::format("vLLM {} is built for PyTorch {}, {} is installed{}", to_string(*vllm),
                            to_string(knowledge::release_of(row->torch)), torch.version, where(*torch.python)),
-               {pip_install(*torch.python, fmt::format("vllm=={}", package->version))});
+               vllm_steps_or(subject, report, *torch.python, fmt::format("vllm=={}", package->version)));
   }
 }
 
@@ -58,11 +76,13 @@ void vllm_capability(const Subject& subject, Report& report) {
     // (vllm-project/vllm#6567).
     constexpr int kPascal = 60;
     const bool all = gpus.size() == nvidia_gpus(subject).size() && !gpus_below(subject, kPascal).empty();
+    std::vector<std::string> steps = vllm_steps(subject, report, python);
+    if (steps.empty()) steps = {"use llama.cpp or Ollama on this GPU, or vLLM on a newer one"};
     report.say(all ? Severity::error : Severity::warning,
                fmt::format("vLLM {}'s wheel needs compute capability {}; {} {} ({})", to_string(*vllm),
                            capability_text(least), name_gpus(gpus, "has", "have"),
                            capability_text(*architecture_of(subject, gpus[0]->gpu)), gpus[0]->gpu.name),
-               {"use llama.cpp or Ollama on this GPU, or vLLM on a newer one"});
+               std::move(steps));
   }
 }
 
@@ -85,15 +105,14 @@ void vllm_cuda(const Subject& subject, Report& report) {
     if (row == nullptr || !torch.cuda) continue;
     const bool older = torch.cuda->major < 12 && row->cuda.major >= 12;
     const bool newer = torch.cuda->major >= 13 && row->cuda.major == 12 && has_only_thirteen(*torch.python);
-    if (!older && !newer) continue;
+    if ((!older && !newer) || serves_no_gpu(subject, *row)) continue;
     const auto* package = facts::find_package(*torch.python, "vllm");
     // "0.6.3+cu118" was built for it; so was what its owner built.
     if (package->version.contains('+') || package->version.contains("dev")) continue;
     report.say(fmt::format("vLLM {}'s wheel is built for CUDA {}, PyTorch {} for {}{}", to_string(*vllm),
                            to_string(knowledge::release_of(row->cuda)), torch.version,
                            to_string(knowledge::release_of(*torch.cuda)), where(*torch.python)),
-               {pip_install(*torch.python, fmt::format("vllm=={}", to_string(*vllm)),
-                            "  # brings the PyTorch that it was built for")});
+               vllm_steps_or(subject, report, *torch.python, fmt::format("vllm=={}", to_string(*vllm))));
   }
 }
 
@@ -121,28 +140,40 @@ void vllm_driver(const Subject& subject, Report& report) {
     const auto needed = subject.knowledge.min_driver(row->cuda, false);
     if (!needed || *driver >= *needed) continue;
     if (python.torch_cuda && !python.torch_cuda->starts_with(std::to_string(row->cuda.major))) continue;
-    std::vector<std::string> steps;
-    if (knowledge::vllm_cuda_for(subject.knowledge, *row, driver))  // it has a wheel for an older CUDA, too
-      steps.push_back(knowledge::vllm_command(subject.knowledge, *row, *vllm, driver));
-    for (std::string& step : driver_steps_for_cuda(subject, report, row->cuda)) steps.push_back(std::move(step));
+    // It may have a wheel for an older CUDA, too.
+    std::vector<std::string> steps = vllm_steps(subject, report, python);
+    for (std::string& step : driver_steps_for_cuda(subject, report, row->cuda)) {
+      if (std::ranges::find(steps, step) == steps.end()) steps.push_back(std::move(step));
+    }
     report.say(fmt::format("vLLM {} comes built with CUDA {}, which needs driver {}; {} is installed", to_string(*vllm),
                            row->cuda.major, to_string(*needed), to_string(*driver)),
                std::move(steps));
   }
 }
 
-/// The released wheels up to 0.9.0 have no kernels for 12.0 (vllm-project/vllm#18835).
 void vllm_blackwell(const Subject& subject, Report& report) {
   const auto gpus = gpus_of_architecture(subject, 120, 129);
-  constexpr Version kLastWithout{0, 9, 0};
   if (gpus.empty()) return;
   for (const auto& python : subject.environment.pythons) {
     const auto vllm = package_version(python, "vllm");
-    if (!vllm || knowledge::Version{vllm->major, vllm->minor, vllm->patch} > kLastWithout) continue;
+    if (!vllm || knowledge::vllm_has_kernels(*vllm, *architecture_of(subject, gpus[0]->gpu))) continue;
     report.say(fmt::format("the wheel of vLLM {} has no kernels for {} ({}, sm_120)", to_string(*vllm), name_gpus(gpus),
                            gpus[0]->gpu.name),
-               {pip_install(python, "vllm>=0.10")});
+               vllm_steps_or(subject, report, python, "vllm>=0.10"));
   }
+}
+
+/// PyTorch takes one release of Triton: a later fix of that, or another PyTorch. A nightly's is not known.
+std::vector<std::string> steps_for_triton(const Subject& subject, Report& report, const PythonEnvironment& python,
+                                          const Version& least) {
+  const auto* const torch = facts::find_package(python, "torch");
+  const auto own = torch == nullptr || torch->version.contains("dev") ? std::nullopt : Version::parse(torch->version);
+  const auto* const pin = own ? knowledge::triton_for(*own) : nullptr;
+  if (pin == nullptr) return {pip_install(python, fmt::format("triton>={}", to_string(least)))};
+  const Version pinned = Version::parse(pin->triton).value_or(Version{});
+  if (pinned >= least) return {triton_for(python, *pin)};
+  if (knowledge::goes_with(*pin, least)) return {pip_install(python, fmt::format("triton=={}", to_string(least)))};
+  return torch_steps(subject, report, python);
 }
 
 void triton_blackwell(const Subject& subject, Report& report) {
@@ -154,7 +185,7 @@ void triton_blackwell(const Subject& subject, Report& report) {
     if (!triton || *triton >= kFirst) continue;
     report.say(fmt::format("Triton {}{} does not compile for {} ({}) reliably; 3.3.1 does", to_string(*triton),
                            where(python), name_gpus(gpus), gpus[0]->gpu.name),
-               {pip_install(python, "triton>=3.3.1")});
+               steps_for_triton(subject, report, python, kFirst));
   }
 }
 
@@ -211,15 +242,15 @@ void extension_differs(const Subject& subject, Report& report) {
 void vllm_and_mig(const Subject& subject, Report& report) {
   const bool mig =
       std::ranges::any_of(subject.snapshot.gpus, [](const GpuRecord& gpu) { return !gpu.mig_devices.empty(); });
-  constexpr Version kFirstThatTakesUuids{0, 10};
   if (!mig) return;
   for (const auto& python : subject.environment.pythons) {
     const auto vllm = package_version(python, "vllm");
-    if (!vllm || *vllm >= kFirstThatTakesUuids) continue;
-    report.say(
-        fmt::format("vLLM {} reads CUDA_VISIBLE_DEVICES as numbers; a MIG instance's UUID there stops it",
-                    to_string(*vllm)),
-        {pip_install(python, "vllm>=0.10"), "export CUDA_VISIBLE_DEVICES=0   # where only one instance is visible"});
+    if (!vllm || knowledge::vllm_reads_mig_uuids(*vllm)) continue;
+    std::vector<std::string> steps = vllm_steps_or(subject, report, python, "vllm>=0.10");
+    steps.emplace_back("export CUDA_VISIBLE_DEVICES=0   # where only one instance is visible");
+    report.say(fmt::format("vLLM {} reads CUDA_VISIBLE_DEVICES as numbers; a MIG instance's UUID there stops it",
+                           to_string(*vllm)),
+               std::move(steps));
   }
 }
 
@@ -275,10 +306,12 @@ void mixed_generations(const Subject& subject, Report& report) {
 
 constexpr auto kServingChecks = std::to_array<Check>({
     {"vllm-torch-differs", Area::frameworks, Severity::warning, "vLLM against PyTorch",
-     "vLLM's kernels are compiled for one PyTorch release.", "vLLM requirements (vllm table)", kVllmGpu, vllm_torch},
+     "vLLM's kernels are compiled for one PyTorch release.", "vLLM requirements (vllm table)", kVllmGpu, vllm_torch,
+     "torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker torch-without-cuda"},
     {"vllm-cuda-differs", Area::frameworks, Severity::warning, "vLLM's CUDA against PyTorch's",
      "Its kernels look for the libraries of the CUDA that they were built for: \"libcudart.so.12: cannot open\".",
-     "vLLM documentation, GPU installation (vllm table)", kVllmGpu, vllm_cuda, "torch-without-cuda vllm-torch-differs"},
+     "vLLM documentation, GPU installation (vllm table)", kVllmGpu, vllm_cuda,
+     "torch-without-cuda vllm-torch-differs torch-too-old-for-gpu torch-dropped-gpu"},
     {"jit-compiler-missing", Area::frameworks, Severity::warning, "a C compiler for torch.compile and Triton",
      "Without it they stop with \"Failed to find C compiler\".",
      "Triton, runtime/build.py; PyTorch documentation, torch.compile troubleshooting", "", no_compiler},
@@ -293,7 +326,7 @@ constexpr auto kServingChecks = std::to_array<Check>({
      vllm_blackwell, "torch-too-old-for-gpu"},
     {"triton-too-old-for-gpu", Area::frameworks, Severity::warning, "Triton against Blackwell",
      "torch.compile and many kernels are compiled by Triton.", "triton >= 3.3; vllm-project/vllm#20712", "",
-     triton_blackwell, "torch-too-old-for-gpu"},
+     triton_blackwell, "torch-too-old-for-gpu vllm-torch-differs vllm-cuda-differs vllm-without-blackwell-kernels"},
     {"gpu-before-ampere-for-llm", Area::frameworks, Severity::warning, "what serving engines expect of a GPU",
      "bfloat16, FlashAttention and vLLM's LoRA kernels need compute capability 8.0.",
      "flash-attention README; vllm-project/vllm#5198, #10662", kVllmGpu, before_ampere, "vllm-gpu-too-old"},
@@ -303,7 +336,7 @@ constexpr auto kServingChecks = std::to_array<Check>({
     {"extension-differs-from-torch", Area::frameworks, Severity::warning,
      "flash-attn, flashinfer and other extensions whose version names a PyTorch",
      "Their kernels are compiled for one PyTorch and CUDA: \"undefined symbol\" otherwise.",
-     "wheel names of flashinfer, flash-attn and PyG", "", extension_differs},
+     "wheel names of flashinfer, flash-attn and PyG", "", extension_differs, kBringsOtherTorch},
     {"vllm-reads-no-mig-uuids", Area::frameworks, Severity::warning, "vLLM with MIG instances",
      "It converts the entries of CUDA_VISIBLE_DEVICES to integers.", "vllm-project/vllm#17047", kVllmGpu, vllm_and_mig},
     {"vllm-without-kernels-for-amd-gpu", Area::frameworks, Severity::error, "vLLM's ROCm architectures",

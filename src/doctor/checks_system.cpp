@@ -8,6 +8,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
@@ -130,30 +131,16 @@ void foreign_machine(const Subject& subject, Report& report) {
   if (machine.empty() || machine == "x86_64" || machine == "aarch64" || machine == "arm64" || machine == "ppc64le")
     return;
   if (!nvidia_gpus(subject).empty()) return;
-  const bool wanted = std::ranges::any_of(subject.environment.pythons, [](const auto&) { return true; });
-  if (!wanted) return;
+  if (subject.environment.pythons.empty()) return;
   report.say(fmt::format("there are no NVIDIA drivers and no PyTorch wheels for {}", machine),
              {"build PyTorch from source for the CPU, or use an x86_64 or aarch64 machine"});
 }
 
-/// 2.6 was built on the newer base for some platforms only (source: PyTorch 2.6 release notes; RELEASE.md).
-bool is_built_on_new_base(const Subject& subject, const Torch& torch, const Version& version) {
-  constexpr Version kFirst{2, 6};
-  constexpr Version kFirstForAll{2, 7};
-  if (version < kFirst) return false;
-  return version >= kFirstForAll || torch.build == "cu126" || torch.build.starts_with("rocm") ||
-         torch.build.starts_with("xpu") || subject.environment.host.machine == "aarch64";
-}
-
 void libc_for_torch(const Subject& subject, Report& report) {
-  const auto libc = Version::parse(subject.environment.host.libc.value_or(""));
-  constexpr Version kManylinux{2, 28};
-  if (!libc || *libc >= kManylinux) return;
   for (const Torch& torch : torches(subject)) {
     const auto own = Version::parse(torch.version);
-    if (!own || !is_built_on_new_base(subject, torch, *own) || torch.version.contains('a') ||
-        torch.version.contains("git"))
-      continue;
+    const auto libc = own ? too_old_libc(subject, *own, torch.build) : std::nullopt;
+    if (!libc || torch.version.contains('a') || torch.version.contains("git")) continue;
     report.say(fmt::format("PyTorch {} needs glibc 2.28, this system has {}", torch.version, to_string(*libc)),
                {"use a newer distribution or a container", pip_install(*torch.python, "torch<2.6")});
     return;

@@ -9,6 +9,7 @@
 #include "doctor/groups.hpp"
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 
@@ -324,7 +325,8 @@ constexpr auto kToolkitChecks = std::to_array<Check>({
      "Extensions (flash-attn, apex, vLLM from source) must be built with PyTorch's CUDA version.",
      "PyTorch cpp_extension: \"The detected CUDA version mismatches\"",
      "https://pytorch.org/docs/stable/cpp_extension.html", torch_differs,
-     "toolkit-too-old-for-gpu toolkit-dropped-gpu torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker"},
+     "toolkit-too-old-for-gpu toolkit-dropped-gpu torch-too-old-for-gpu torch-dropped-gpu torch-for-other-maker "
+     "vllm-torch-differs vllm-cuda-differs"},
     {"toolkit-newer-than-known", Area::toolkit, Severity::info, "a toolkit that came after this program",
      "What is new is judged by the newest known rules, not refused.", "gpuwarden's knowledge base", "",
      newer_than_known},

@@ -14,15 +14,21 @@ namespace gpuwarden::doctor {
 
 using facts::GpuRecord;
 
-namespace {
-
-/// Whether a program has found that the driver serves the GPUs.
-bool is_in_use(const Subject& subject) {
-  return is_elsewhere(subject) && std::ranges::any_of(subject.environment.pythons,
-                                                      [](const auto& python) { return python.cuda_available == true; });
+Doubt doubt_of(const Subject& subject, const std::vector<const GpuRecord*>& not_served) {
+  const bool in_use = is_elsewhere(subject) && std::ranges::any_of(subject.environment.pythons, [](const auto& python) {
+                        return python.cuda_available == true;
+                      });
+  if (!in_use) return Doubt::none;
+  return not_served.size() == nvidia_gpus(subject).size() ? Doubt::disproved : Doubt::open;
 }
 
-}  // namespace
+Severity severity_with(Doubt doubt, Severity severity) {
+  return doubt == Doubt::open ? std::min(severity, Severity::warning) : severity;
+}
+
+std::string_view text_of(Doubt doubt) {
+  return doubt == Doubt::open ? "; PyTorch has CUDA here, maybe on the other GPUs only" : "";
+}
 
 void driver_too_old_for_gpu(const Subject& subject, Report& report) {
   const auto driver = driver_of(subject);
@@ -38,9 +44,11 @@ void driver_too_old_for_gpu(const Subject& subject, Report& report) {
     newest = gpu.gpu.name;
     return too_old;
   });
-  if (gpus.empty() || (gpus.size() == nvidia_gpus(subject).size() && is_in_use(subject))) return;
-  report.say(fmt::format("driver {} is older than {} ({}), which came with {}", to_string(*driver), name_gpus(gpus),
-                         newest, text_of(needed, driver->major)),
+  const Doubt doubt = doubt_of(subject, gpus);
+  if (gpus.empty() || doubt == Doubt::disproved) return;
+  report.say(severity_with(doubt, Severity::critical),
+             fmt::format("driver {} is older than {} ({}), which came with {}{}", to_string(*driver), name_gpus(gpus),
+                         newest, text_of(needed, driver->major), text_of(doubt)),
              install_driver(subject, report, {.at_least = needed.lowest().major}));
 }
 
@@ -54,9 +62,11 @@ void driver_dropped_gpu(const Subject& subject, Report& report) {
     if (dropped) last = std::min(last, model->last_driver_branch);
     return dropped;
   });
-  if (gpus.empty()) return;
-  report.say(fmt::format("driver branch {} no longer knows {} ({}): {} is the last that does", *branch, name_gpus(gpus),
-                         gpus[0]->gpu.name, last),
+  const Doubt doubt = doubt_of(subject, gpus);
+  if (gpus.empty() || doubt == Doubt::disproved) return;
+  report.say(severity_with(doubt, Severity::critical),
+             fmt::format("driver branch {} no longer knows {} ({}): {} is the last that does{}", *branch,
+                         name_gpus(gpus), gpus[0]->gpu.name, last, text_of(doubt)),
              plan_driver(
                  subject, report,
                  no_older_than(subject, report, last, {.at_most = last, .module = facts::ModuleFlavour::proprietary})));

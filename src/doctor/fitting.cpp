@@ -8,6 +8,7 @@
 
 #include "doctor/queries.hpp"
 #include "doctor/remedies.hpp"
+#include "doctor/software_plan.hpp"
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/advice.hpp"
@@ -17,18 +18,6 @@ namespace gpuwarden::doctor {
 namespace {
 
 using knowledge::Version;
-
-constexpr std::string_view kGetStartedPage = "https://pytorch.org/get-started/locally/";
-
-std::string no_wheel(const Subject& subject, const std::vector<int>& architectures) {
-  if (std::ranges::any_of(architectures, knowledge::is_jetson))
-    return "install NVIDIA's own PyTorch for Jetson, of the JetPack that is installed: https://pypi.jetson-ai-lab.io";
-  std::vector<std::string> texts;
-  for (const int one : architectures) texts.push_back("sm_" + std::to_string(one));
-  const auto driver = driver_of(subject);
-  return fmt::format("no PyTorch wheel for {} that is known here has code for {}{}", wheel_machine(subject),
-                     join(texts, ", "), driver ? " and runs on driver " + to_string(*driver) : "");
-}
 
 /// A driver of the branch that came with this CUDA: 570 for 12.8.
 std::optional<Version> driver_with(const Subject& subject, const std::optional<Version>& cuda) {
@@ -46,63 +35,18 @@ const knowledge::TorchBuild* newest_wheel_on(const Subject& subject, const Versi
 
 }  // namespace
 
-std::string needs_driver(const knowledge::TorchBuild& wheel) {
-  return wheel.min_driver ? fmt::format("   # needs driver {} or newer", to_string(wheel.min_driver)) : "";
-}
-
 bool is_elsewhere(const Subject& subject) { return !subject.snapshot.origin.empty(); }
-
-std::string wheel_machine(const Subject& subject) {
-  const auto& machine = subject.environment.host.machine;
-  return machine && !machine->empty() ? *machine : std::string(knowledge::kUsualMachine);
-}
-
-std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment& python,
-                          std::optional<Version> driver) {
-  if (platform_of(subject) == knowledge::Platform::macos) return knowledge::steps_without_cuda().front();
-  const auto architectures = all_architectures(subject);
-  if (architectures.empty() && is_elsewhere(subject) && nvidia_gpus(subject).empty())
-    return "send also: nvidia-smi, for the wheel that fits GPU and driver";
-  if (architectures.empty())
-    return fmt::format("this GPU's architecture is unknown; choose PyTorch for it at {}", kGetStartedPage);
-  const auto* wheel = knowledge::newest_torch_for(subject.knowledge, architectures, driver, wheel_machine(subject));
-  if (wheel == nullptr) return no_wheel(subject, architectures);
-  std::string command = pip_install_torch(python, to_string(wheel->torch), wheel->build);
-  // Made for one PyTorch: named beside it, pip takes the releases that go with it.
-  for (const char* companion : {"torchvision", "torchaudio"}) {
-    if (facts::find_package(python, companion) != nullptr) command += fmt::format(" {}", companion);
-  }
-  return driver ? command : command + needs_driver(*wheel);
-}
-
-std::optional<Version> cuda_of_torch_to_be(const Subject& subject) {
-  const auto architectures = all_architectures(subject);
-  for (const Torch& torch : torches(subject)) {
-    if (!torch.cuda) continue;
-    const auto has_code = [&](int one) {
-      return torch.architectures.empty() || code_runs_on(torch.architectures, one);
-    };
-    if (std::ranges::all_of(architectures, has_code)) return knowledge::release_of(*torch.cuda);
-    const auto* wheel =
-        knowledge::newest_torch_for(subject.knowledge, architectures, driver_of(subject), wheel_machine(subject));
-    return wheel == nullptr ? std::nullopt : knowledge::cuda_of_build(wheel->build);
-  }
-  return std::nullopt;
-}
-
-std::string fitting_torch(const Subject& subject) {
-  static const facts::PythonEnvironment kNone;
-  const auto& pythons = subject.environment.pythons;
-  return fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver_of(subject));
-}
 
 std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& report, const Version& cuda) {
   const auto needed = subject.knowledge.min_driver(cuda, false);
   const auto own = subject.knowledge.min_driver(cuda, true);
   const int last = both(report.ask_driver({}), {.at_most = last_driver_branch(subject)}).at_most;
-  if (needed && last > 0 && needed->major > last)
-    return {fmt::format("no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last),
-            fitting_torch(subject)};
+  if (needed && last > 0 && needed->major > last) {
+    std::vector<std::string> steps = fitting_torch(subject);
+    steps.insert(steps.begin(),
+                 fmt::format("no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last));
+    return steps;
+  }
   const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;
   return plan_driver(subject, report, {.at_least = wanted ? wanted->major : 0});
 }
@@ -119,7 +63,7 @@ std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& 
   } else if (driver) {
     static const facts::PythonEnvironment kNone;
     const auto& pythons = subject.environment.pythons;
-    steps.push_back(fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver));
+    steps = fitting_torch(subject, pythons.empty() ? kNone : pythons.front(), driver);
   }
   for (std::string& step : plan_driver(subject, report, {.at_least = driver ? driver->major + 1 : 0}))
     steps.push_back(std::move(step));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits a machine, as steps: the wheel of PyTorch, the driver; for a machine that is only told of, what those who
-// sit at it type, and what they should send besides.
+// What fits a machine, as steps: the driver, a toolkit (PyTorch: software_plan.hpp); for a machine that is only told
+// of, what those who sit at it type, and what they should send besides.
 #pragma once
 
 #include <optional>
@@ -14,24 +14,6 @@ namespace gpuwarden::doctor {
 
 /// The facts are of a text or a folder: what is found is to be mended elsewhere, where gpuwarden may not be installed.
 bool is_elsewhere(const Subject& subject);
-/// The processor's architecture for which wheels are sought: "x86_64" where nothing tells.
-std::string wheel_machine(const Subject& subject);
-
-/// "   # needs driver 580 or newer", behind the command for a wheel: where nobody told the driver, whoever types it has
-/// to know whether his will do.
-std::string needs_driver(const knowledge::TorchBuild& wheel);
-
-/// The command for the newest PyTorch that runs on all GPUs with this driver (empty: any); a sentence where there is
-/// none, or where it cannot be told.
-std::string fitting_torch(const Subject& subject, const facts::PythonEnvironment& python,
-                          std::optional<knowledge::Version> driver);
-/// The same with the driver that the machine has, for its first Python.
-std::string fitting_torch(const Subject& subject);
-
-/// The CUDA of the PyTorch with which extensions are to be compiled: of the one that is installed, where it has code
-/// for all GPUs, else of the one that fits. Nothing where none is installed, or none is known.
-std::optional<knowledge::Version> cuda_of_torch_to_be(const Subject& subject);
-
 /// A driver that runs programs of this CUDA version; where the GPUs' last branch does not, a build for an older one.
 std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& report, const knowledge::Version& cuda);
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <span>
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/catalog.hpp"
+#include "gpuwarden/planning/config.hpp"
+#include "gpuwarden/planning/words.hpp"
 
 namespace gpuwarden::doctor {
 
@@ -87,29 +89,53 @@ constexpr auto kPackages = std::to_array<Alias>({{"torch", "torch"},
                                                  {"lightgbm", "lightgbm"},
                                                  {"xgboost", "xgboost"}});
 
-constexpr auto kTraining = std::to_array<std::string_view>({"train", "pretrain", "pre-train", "finetune", "fine-tune"});
-constexpr auto kServing = std::to_array<std::string_view>({"serve", "infer", "inference", "run", "deploy"});
+/// What is done with a model, in planning's words.
+struct Verb {
+  std::string_view word;
+  std::string_view task;
+};
+constexpr auto kVerbs = std::to_array<Verb>({{"train", "train"},
+                                             {"pretrain", "pretrain"},
+                                             {"pre-train", "pretrain"},
+                                             {"finetune", "finetune"},
+                                             {"fine-tune", "finetune"},
+                                             {"lora", "lora"},
+                                             {"qlora", "qlora"},
+                                             {"serve", "serve"},
+                                             {"infer", "serve"},
+                                             {"inference", "serve"},
+                                             {"run", "serve"},
+                                             {"deploy", "serve"}});
 
 constexpr std::string_view kExamples =
     "for example: pytorch==2.5.1+cu124, vllm, sm_90, \"train llama-3-8b\"; a `workload` of a site's rules "
     "(--knowledge)";
 
-bool is_one_of(std::span<const std::string_view> words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
+/// The task that the text begins with, and what stands behind it.
+std::optional<std::pair<std::string_view, std::string_view>> task_of(std::string_view text) {
+  const std::size_t end = text.find_first_of(" \t");
+  const std::string word = to_lower(text.substr(0, end));
+  const auto* const verb = std::ranges::find(kVerbs, word, &Verb::word);
+  if (verb == kVerbs.end() || end == std::string_view::npos) return std::nullopt;
+  return std::pair(verb->task, trim(text.substr(end)));
 }
 
-/// 8e9 of the last "8b" in a model's name, "llama-3-8b", "Qwen2.5-0.5B", "8x7b".
+/// 8e9 of the last "8b" in a model's name, "llama-3-8b", "Qwen2.5-0.5B", "8x7b". "30B-A3B" has 30, of which 3 are
+/// active.
 std::optional<double> parameters_of(std::string_view model) {
   const std::string text = to_lower(model);
+  const auto alone = [&](std::size_t i) {
+    return i >= text.size() || std::isalnum(static_cast<unsigned char>(text[i])) == 0;
+  };
   for (std::size_t end = text.size(); end > 0; --end) {
     const char unit = text[end - 1];
-    const bool ends_here = end == text.size() || std::isalnum(static_cast<unsigned char>(text[end])) == 0;
-    if ((unit != 'b' && unit != 'm') || !ends_here) continue;
+    if ((unit != 'b' && unit != 'm') || !alone(end)) continue;
     std::size_t begin = end - 1;
     while (begin > 0 && (std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '.'))
       --begin;
     const auto number = parse_number(text.substr(begin, end - 1 - begin));
     if (!number || *number <= 0) continue;
+    if (begin > 1 && text[begin - 1] == 'a' && alone(begin - 2)) continue;
     double experts = 1;
     if (begin >= 2 && text[begin - 1] == 'x') experts = parse_number(text.substr(begin - 2, 1)).value_or(1);
     return *number * experts * (unit == 'b' ? 1e9 : 1e6);
@@ -117,14 +143,29 @@ std::optional<double> parameters_of(std::string_view model) {
   return std::nullopt;
 }
 
-Result<Purpose> work_of(std::string_view text, bool training, std::string_view model) {
-  const auto parameters = parameters_of(model);
+Result<planning::ModelShape> model_of(std::string_view text, std::string_view name) {
+  if (auto known = planning::find_model(name)) return known;
+  const auto parameters = parameters_of(name);
   if (!parameters)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--for '{}': the size of the model is not in its name", printable(text)),
                 "write it with its number of parameters, for example: train llama-3-8b");
-  Purpose purpose{.text = std::string(text)};
-  purpose.work = Purpose::Work{training, *parameters};
+  auto shape = planning::shape_of_size(*parameters);
+  if (!shape)
+    return fail(ErrorCode::invalid_argument, fmt::format("--for '{}': {}", printable(text), shape.error().message),
+                shape.error().hint);
+  shape->name = name;
+  return shape;
+}
+
+Result<Purpose> work_of(std::string_view text, std::string_view task, std::string_view name) {
+  GPUWARDEN_TRY(planning::ModelShape model, model_of(text, name));
+  // What generates no tokens is not served, but run.
+  const bool serves = task == "serve" && planning::settings_for(model, task).has_value();
+  planning::Words words;
+  words.set("task", {std::string(task == "serve" && !serves ? "inference" : task)});
+  Purpose purpose{.text = std::string(trim(text))};
+  GPUWARDEN_TRY(purpose.work, planning::workload_from(std::move(model), words, ""));
   return purpose;
 }
 
@@ -163,8 +204,7 @@ Result<Purpose> parse_purpose(std::string_view text) {
   const std::string lower = to_lower(trim(text));
   const auto words = split_words(lower);
   if (words.empty()) return fail(ErrorCode::invalid_argument, "--for: no purpose is given", std::string(kExamples));
-  if (words.size() >= 2 && (is_one_of(kTraining, words[0]) || is_one_of(kServing, words[0])))
-    return work_of(text, is_one_of(kTraining, words[0]), words.back());
+  if (const auto task = task_of(trim(text))) return work_of(text, task->first, task->second);
   Purpose purpose{.text = std::string(trim(text))};
   if (words.size() == 1) {
     purpose.architecture = architecture_of(words[0]);
@@ -172,12 +212,14 @@ Result<Purpose> parse_purpose(std::string_view text) {
       GPUWARDEN_TRY(purpose.package, package_of(words[0]));
     }
     if (purpose.architecture || purpose.package) return purpose;
-    if (parameters_of(words[0])) return work_of(text, false, words[0]);  // a model's name: to serve it
+    if (parameters_of(words[0])) return work_of(text, "serve", trim(text));  // a model's name: to serve it
   }
   const std::string close = words.size() == 1 ? nearest_package(words[0]) : "";
   return fail(ErrorCode::invalid_argument, fmt::format("no known requirements for '{}' (--for)", printable(text)),
               close.empty() ? std::string(kExamples) : fmt::format("did you mean '{}'?", close));
 }
+
+bool begins_with_task(std::string_view text) { return task_of(trim(text)).has_value(); }
 
 std::string nearest_package(std::string_view text) {
   constexpr std::size_t kLongest = 100;

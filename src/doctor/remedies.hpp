@@ -49,6 +49,8 @@ std::string rebuild_initramfs(const facts::Environment& environment);
 std::vector<std::string> reload_driver(const facts::Environment& environment);
 /// "sudo systemctl enable --now nvidia-persistenced".
 std::string enable_service(std::string_view service);
+/// "pip", or that Python's own: "/srv/venv/bin/python -m pip".
+std::string pip_of(const facts::PythonEnvironment& python);
 /// "pip install 'torch==2.9.1' --index-url https://download.pytorch.org/whl/cu128", with that Python's own pip. An
 /// empty version: the newest.
 std::string pip_install_torch(const facts::PythonEnvironment& python, std::string_view version, std::string_view build);

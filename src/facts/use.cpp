@@ -65,6 +65,11 @@ Load load_of(const GpuSample& sample) {
 
 bool is_loaded(const GpuSample& sample) { return load_of(sample) != Load::none; }
 
+bool has_load_alone(const GpuRecord& record) {
+  return record.processes && !record.processes_unreadable && record.sample.utilization_gpu > Percent(0) &&
+         !is_filled(record.sample) && std::ranges::none_of(*record.processes, &GpuProcess::compute);
+}
+
 bool lacks_instances(const GpuRecord& record) {
   return record.gpu.mig_enabled == true && record.mig_devices.empty() && record.mig_listed.value_or(true);
 }

@@ -34,6 +34,14 @@ Json to_json(const Attempt& attempt) {
   return json;
 }
 
+Json to_json(const Total& total) {
+  return {{"tries", total.tries},
+          {"wall_seconds", std::chrono::duration<double>(total.wall_time).count()},
+          {"run_seconds", std::chrono::duration<double>(total.run_time).count()},
+          {"energy_joules", total.energy_joules ? Json(*total.energy_joules) : Json()},
+          {"energy_is_estimate", total.energy_is_estimate}};
+}
+
 /// What the GPUs read in the last minute.
 Json telemetry_of(const launch::RunReport& report) {
   Json rows = Json::array();
@@ -92,6 +100,7 @@ Json to_json(const Healed& healed, std::span<const std::string> known) {
   redact_all(json["command"], known);
   redact_all(attempts, known);
   redact_all(post_mortem, known);
+  json["total"] = to_json(healed.total);
   json["attempts"] = std::move(attempts);
   json["regroups"] = healed.regroups;
   json["post_mortem"] = std::move(post_mortem);

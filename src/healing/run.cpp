@@ -56,6 +56,7 @@ class Run {
       // What was before it is the job's end.
       if (!report) return without_another(report.error());
       healed_.report = std::move(*report);
+      add(healed_.total, healed_.report, std::chrono::duration_cast<milliseconds>(clock_.now() - first_begun_));
       if (const auto next = what_follows(); next == Next::the_end) return std::move(healed_);
     }
   }
@@ -144,6 +145,7 @@ class Run {
     holding_.begin();
     checkpoint_.begin();
     begun_ = clock_.now();
+    if (healed_.total.tries == 0) first_begun_ = begun_;
     environment_ = ready.job.environment;
     for (const auto& [name, value] : ready.job.extra_environment) environment_[name] = value;
     return launch::run(ready, machine_, run_options(), clock_);
@@ -361,8 +363,9 @@ class Run {
   std::unique_ptr<Meeting> meeting_;
   std::optional<Summons> summons_;  ///< what the first node said while ranks ran
   Healed healed_;
-  Environment environment_;   ///< what the ranks of the last try were started with
-  Clock::SteadyTime begun_;   ///< the present try
+  Environment environment_;  ///< what the ranks of the last try were started with
+  Clock::SteadyTime begun_;  ///< the present try
+  Clock::SteadyTime first_begun_;
   std::uint32_t starts_ = 0;  ///< of this node's ranks
   std::uint32_t number_ = 0;  ///< of the present try, on all nodes
   std::mt19937 random_{std::random_device{}()};

@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/json.hpp"
 #include "gpuwarden/hosts/on_host.hpp"
+#include "gpuwarden/placement/export.hpp"
 #include "gpuwarden/redact/redact.hpp"
 
 namespace gpuwarden::jobs {
@@ -58,7 +59,7 @@ Result<hosts::Held> HostWork::hold(const hosts::Order& order, const std::stop_to
   GPUWARDEN_CHECK(choose(order, ears));
   hosts::Held held;
   for (const auto& device : gpus_->decision().selected) held.gpus.push_back(device.index.value);
-  if (!held.gpus.empty()) held.name = gpus_->decision().selected[0].name;
+  held.name = placement::models_in_words(gpus_->decision());
   held.ranks = ready(ordered_->job.plan).job.ranks;
   held.simulated = ordered_->machine.simulated();
   return held;
@@ -130,6 +131,7 @@ hosts::Done HostWork::ended(const launch::RunReport& report, const Environment& 
   done.interrupted = report.end.interrupted_by.has_value();
   healing::Healed healed;
   healed.report = report;
+  healing::add(healed.total, report, report.end.wall_time);
   if (done.exit_code != 0 && !done.interrupted) {
     healing::Attempt attempt;
     attempt.end = report.end;

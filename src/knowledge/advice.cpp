@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -23,27 +22,6 @@ bool has_code(const TorchBuild& build, int architecture, bool with_ptx) {
     if (code_runs_on(entry, architecture)) return true;
   }
   return false;
-}
-
-bool is_served_by_newest(const Knowledge& knowledge, const GpuModel& model) {
-  if (model.last_cuda && release_of(model.last_cuda) < knowledge.newest_toolkit()) return false;
-  const auto* const wheel = knowledge.torch_for(architecture_of(model), std::nullopt);
-  return wheel == nullptr || release_of(wheel->torch) >= release_of(knowledge.newest_torch());
-}
-
-/// 1, 2, 4, 8, 16, 24 ...: how frameworks split a model, and how machines are built.
-int even_count(int count) {
-  if (count > 8) return (count + 7) / 8 * 8;
-  int even = 1;
-  while (even < count) even *= 2;
-  return even;
-}
-
-std::string remark_on(const GpuModel& model, const Job& job, const Suggestion& suggestion) {
-  if (suggestion.half) return "no BF16: loss scaling in FP16";
-  if (suggestion.gpus > 1 && model.nvlink_gb_s == 0) return "no NVLink: exchange over PCIe";
-  if (suggestion.gpus > 8) return "more than one machine";
-  return job.training && model.memory_bandwidth_gb_s < 400 ? "slow memory" : "";
 }
 
 /// The first release with a wheel for Arm servers; with code for Thor, where that is among the GPUs (sources:
@@ -71,9 +49,17 @@ WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::opt
   return native ? WheelFit::runs_by_jit : WheelFit::jit_needs_a_newer_driver;
 }
 
+bool is_for_python(const TorchBuild& build, const Version& python) {
+  const Version release = release_of(python);
+  return release >= build.python_lowest &&
+         release <= Version{build.python_highest.major, build.python_highest.minor + 1};
+}
+
 const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver, std::string_view machine) {
+                                   std::optional<Version> driver, std::string_view machine,
+                                   std::optional<Version> python) {
   const auto fits = [&](const TorchBuild& build) {
+    if (python && !is_for_python(build, *python)) return false;
     if (!is_fit(wheel_fit(knowledge, build, std::nullopt, driver))) return false;
     return std::ranges::all_of(architectures,
                                [&](int one) { return is_fit(wheel_fit(knowledge, build, one, driver)); });
@@ -111,20 +97,37 @@ std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, con
       number, build);
 }
 
+bool vllm_has_kernels(const Version& version, int architecture) {
+  constexpr Version kLastWithoutSm120{0, 9, 0};
+  return architecture < 120 || Version{version.major, version.minor, version.patch} > kLastWithoutSm120;
+}
+
+bool vllm_reads_mig_uuids(const Version& version) { return version >= Version{0, 10}; }
+
+bool vllm_runs(const Knowledge& knowledge, const VllmRelease& row, const std::vector<int>& architectures,
+               std::optional<Version> driver, std::string_view machine) {
+  if (machine != kUsualMachine && row.first < first_vllm_on_arm(architectures)) return false;
+  if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) return false;
+  const auto cuda = vllm_cuda_for(knowledge, row, driver);
+  if (!cuda) return false;
+  // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
+  const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda), machine);
+  return wheel == nullptr ||
+         std::ranges::all_of(architectures, [&](int one) { return is_fit(wheel_fit(knowledge, *wheel, one, driver)); });
+}
+
+bool is_served_by_newest(const Knowledge& knowledge, const GpuModel& model) {
+  if (model.last_cuda && release_of(model.last_cuda) < knowledge.newest_toolkit()) return false;
+  const auto* const wheel = knowledge.torch_for(architecture_of(model), std::nullopt);
+  return wheel == nullptr || release_of(wheel->torch) >= release_of(knowledge.newest_torch());
+}
+
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver, std::string_view machine) {
   const VllmRelease* best = nullptr;
   for (const VllmRelease& row : knowledge.vllm_releases()) {
-    if (machine != kUsualMachine && row.first < first_vllm_on_arm(architectures)) continue;
-    if (std::ranges::any_of(architectures, [&](int one) { return one < row.min_capability; })) continue;
-    const auto cuda = vllm_cuda_for(knowledge, row, driver);
-    if (!cuda) continue;
-    // Its wheel brings the PyTorch that it was built with, and that one must have code for the GPU.
-    const TorchBuild* wheel = knowledge.torch(row.torch, build_of_cuda(*cuda), machine);
-    const bool has_all = wheel == nullptr || std::ranges::all_of(architectures, [&](int one) {
-                           return is_fit(wheel_fit(knowledge, *wheel, one, driver));
-                         });
-    if (has_all && (best == nullptr || best->first < row.first)) best = &row;
+    if ((best == nullptr || best->first < row.first) && vllm_runs(knowledge, row, architectures, driver, machine))
+      best = &row;
   }
   return best;
 }
@@ -191,49 +194,6 @@ DriverStanding standing_of(const DriverNeeds& needs, const Version& driver) {
   if (below(needs.recommended)) return DriverStanding::below_recommended;
   if (!needs.minimum && !needs.recommended && !needs.required && !needs.optimal) return DriverStanding::unknown;
   return below(needs.optimal) ? DriverStanding::sufficient : DriverStanding::optimal;
-}
-
-double bytes_needed(const Job& job) {
-  constexpr double kTraining = 16;
-  constexpr double kServing = 2 * 1.2;
-  return job.parameters * (job.training ? kTraining : kServing);
-}
-
-std::vector<Suggestion> rank_for(const Knowledge& knowledge, const Job& job,
-                                 const std::vector<const GpuModel*>& candidates, int most) {
-  std::vector<Suggestion> ranking;
-  for (const GpuModel* model : candidates) {
-    if (model->memory_gb <= 0 || !is_served_by_newest(knowledge, *model)) continue;
-    Suggestion one{.model = model};
-    const double count = std::ceil(bytes_needed(job) / (model->memory_gb * 1e9 * kUsableMemory));
-    if (count > most) continue;
-    one.gpus = even_count(static_cast<int>(std::max(count, 1.0)));
-    one.half = job.training && model->bf16_dense_tflops == 0;
-    const double tensor = one.half ? model->fp16_dense_tflops : model->bf16_dense_tflops;
-    one.rate = one.gpus * (job.training ? tensor : model->memory_bandwidth_gb_s);
-    if (one.rate <= 0 || one.gpus > most) continue;
-    one.remark = remark_on(*model, job, one);
-    ranking.push_back(std::move(one));
-  }
-  std::ranges::stable_sort(ranking, [](const Suggestion& a, const Suggestion& b) {
-    return std::tuple(a.gpus, a.half, -a.rate) < std::tuple(b.gpus, b.half, -b.rate);
-  });
-  return ranking;
-}
-
-std::string rule_of(const Job& job) {
-  const double gigabytes = bytes_needed(job) / 1e9;
-  if (job.training)
-    return fmt::format(
-        "training keeps 16 bytes per parameter (mixed precision with Adam; ZeRO, 2020): {:.0f} GB, sharded over GPUs "
-        "of "
-        "whose memory 90 % is used, activations not counted; ranked by fewest GPUs, then by dense BF16 rate",
-        gigabytes);
-  return fmt::format(
-      "serving in BF16 takes 2 bytes per parameter and a fifth on top (EleutherAI, Transformer Math 101): {:.0f} GB, "
-      "split over GPUs of whose memory 90 % is used; ranked by fewest GPUs, then by memory bandwidth, which limits "
-      "decoding",
-      gigabytes);
 }
 
 }  // namespace gpuwarden::knowledge

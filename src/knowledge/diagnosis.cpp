@@ -70,6 +70,7 @@ struct RuleRow {
   Range examples;
   Piece says;
   Range fix;
+  Piece link;
   Piece reject;
   Range inspired_by;
 };
@@ -143,6 +144,7 @@ class Tables {
                       .examples = part_of(examples_, row.examples),
                       .says = text_of(row.says),
                       .fix = texts(row.fix),
+                      .link = text_of(row.link),
                       .reject = text_of(row.reject),
                       .inspired_by = texts(row.inspired_by)});
   }

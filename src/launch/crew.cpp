@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "gpuwarden/base/scope_guard.hpp"
+#include "gpuwarden/lease/grounds.hpp"
 
 namespace gpuwarden::launch {
 namespace {
@@ -68,7 +69,9 @@ Result<void> Crew::start(const sigset_t& ignored, std::vector<std::string>& warn
     plan_.group = group_->fd();
     plan_.group_folder = group_->path();
   }
-  record_ = RunRecord::make(spec_.record_directory, spec_.run_id, plan_.group_folder);
+  // A job on the CPU chose none of a lease's GPUs: it is within the lease as any other command is.
+  if (!spec_.held_descriptors.empty()) plan_.outer_leases = lease::inherited_descriptors();
+  record_ = RunRecord::make(spec_.record_directory, spec_.run_id, plan_.group_folder, spec_.held_descriptors);
   if (record_) {
     plan_.record = record_->path();
     plan_.record_lock = record_->lock();

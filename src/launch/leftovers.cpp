@@ -15,6 +15,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/lease/grounds.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "launch/cgroup.hpp"
 #include "launch/guardian.hpp"
@@ -31,8 +32,8 @@ namespace fs = std::filesystem;
 struct DeadRecord {
   UniqueFd fd;
   uid_t owner = 0;
-  fs::path folder;  ///< it lies in
-  fs::path group;   ///< empty where there was none, or what the record names is no group of this run and its owner
+  fs::path group;  ///< empty where there was none, or what the record names is no group of this run and its owner
+  std::vector<lease::Ground> grounds;  ///< of its leases
 };
 
 /// A group is believed where the kernel says so: a cgroup of this run's name that belongs to the record's owner.
@@ -44,65 +45,49 @@ fs::path believed_group(const std::string& text, const std::string& run_id, uid_
 }
 
 std::optional<DeadRecord> open_dead(const fs::path& path, const std::string& run_id) {
-  DeadRecord record{
-      UniqueFd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)), 0, path.parent_path(), {}};
+  DeadRecord record{UniqueFd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)), 0, {}, {}};
   struct stat info{};
   if (!record.fd || ::fstat(record.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   if (::flock(record.fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  const auto text = read_descriptor(record.fd.get(), path.string(), 8192);
+  const auto text = read_descriptor(record.fd.get(), path.string(), 65536);
   if (!text || text->empty()) return std::nullopt;
   record.owner = info.st_uid;
-  record.group = believed_group(*text, run_id, info.st_uid);
+  record.group = believed_group(text->substr(0, text->find('\n')), run_id, info.st_uid);
+  record.grounds = lease::grounds_in(*text);
   return record;
 }
 
-/// Processes that have inherited the run's leases. They need not carry its id: the kernel tells who has the lock, and
-/// the lease's record, written by the same user, of which run it is.
-std::vector<pid_t> lease_holders(const std::vector<facts::Lease>& leases, const DeadRecord& record,
-                                 const std::string& run_id) {
+/// The record owner's processes that were started within the run's leases. They need not carry its id: the kernel tells
+/// who has the leases' grounds open, also those of leases within others and after their locks were closed. Of a shared
+/// lease, which has no ground, nobody can tell which of its runs a process has it from.
+std::vector<pid_t> lease_holders(const DeadRecord& record) {
   std::vector<pid_t> pids;
-  for (const facts::Lease& lease : leases) {
-    for (const facts::LeaseHolder& holder : lease.holders) {
-      const pid_t pid = holder.pid.value;
-      if (holder.run_id == run_id && pid != ::getpid() && belongs_to(pid, record.owner)) pids.push_back(pid);
-    }
+  for (const Pid pid : lease::processes_on(record.grounds)) {
+    if (pid.value != ::getpid() && belongs_to(pid.value, record.owner)) pids.push_back(pid.value);
   }
   return pids;
 }
 
-/// Of a shared lease nobody can tell which of its runs a process has it from: these are the others.
-std::vector<facts::Lease> unshared_leases(const fs::path& folder) {
-  std::vector<facts::Lease> leases;
-  for (const char* prefix : {"", lease::kSimulatedPrefix}) {
-    const auto store = lease::LeaseStore::open({.directory = folder, .prefix = prefix}, system_clock());
-    auto situation = store ? store->inspect({}) : lease::Situation{};
-    std::ranges::move(situation.leases, std::back_inserter(leases));
-  }
-  std::erase_if(leases, [](const facts::Lease& lease) { return lease.shared; });
-  return leases;
-}
-
 /// Taken hold of before it is looked at: what is signalled is what was looked at.
-std::vector<Process> take_hold_of_lease_holders(const DeadRecord& record, const std::string& run_id) {
+std::vector<Process> take_hold_of_lease_holders(const DeadRecord& record) {
   std::vector<Process> processes;
-  for (const pid_t pid : lease_holders(unshared_leases(record.folder), record, run_id)) {
+  for (const pid_t pid : lease_holders(record)) {
     if (auto process = Process::open(pid)) processes.push_back(std::move(*process));
   }
   if (processes.empty()) return processes;
-  const auto still = lease_holders(unshared_leases(record.folder), record, run_id);
+  const auto still = lease_holders(record);
   std::erase_if(processes, [&](const Process& process) {
     return !process.is_running() || std::ranges::find(still, process.pid()) == still.end();
   });
   return processes;
 }
 
-void end_lease_holders(const DeadRecord& record, const std::string& run_id, Clock& clock) {
-  end_processes([&] { return take_hold_of_lease_holders(record, run_id); },
+void end_lease_holders(const DeadRecord& record, Clock& clock) {
+  end_processes([&] { return take_hold_of_lease_holders(record); },
                 {kSweepGrace, kSweepPatience, std::chrono::milliseconds(50)}, clock);
 }
 
-std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id,
-                                const std::vector<facts::Lease>& leases) {
+std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run_id) {
   std::vector<pid_t> pids = record.group.empty() ? std::vector<pid_t>{} : processes_in_group(record.group);
   const auto add = [&](const std::vector<pid_t>& more) {
     for (const pid_t pid : more) {
@@ -110,7 +95,7 @@ std::vector<pid_t> processes_of(const DeadRecord& record, const std::string& run
     }
   };
   add(processes_of_run(run_id, record.owner));
-  add(lease_holders(leases, record, run_id));
+  add(lease_holders(record));
   return pids;
 }
 
@@ -149,14 +134,12 @@ void remove_record(const fs::path& path, const DeadRecord& record) {
 
 std::vector<Leftover> find_leftovers(const fs::path& folder) {
   std::vector<Leftover> found;
-  std::optional<std::vector<facts::Lease>> leases;
   for (const fs::path& path : list_directory(folder)) {
     const std::string id = id_in(path);
     const auto record = id.empty() ? std::nullopt : open_dead(path, id);
     if (!record) continue;
     Leftover leftover{id, record->owner, {}, !record->group.empty()};
-    if (!leases) leases = unshared_leases(folder);
-    for (const pid_t pid : processes_of(*record, id, *leases)) leftover.processes.push_back(Pid{pid});
+    for (const pid_t pid : processes_of(*record, id)) leftover.processes.push_back(Pid{pid});
     if (leftover.processes.empty())
       remove_record(path, *record);
     else
@@ -175,15 +158,15 @@ Result<std::vector<Pid>> end_leftover(const fs::path& folder, const std::string&
                 "ask its owner or an administrator to end it");
   }
   std::vector<Pid> ended;
-  for (const pid_t pid : processes_of(*record, run_id, unshared_leases(folder))) ended.push_back(Pid{pid});
+  for (const pid_t pid : processes_of(*record, run_id)) ended.push_back(Pid{pid});
   sweep_run(run_id, kSweepGrace, kSweepPatience, clock, record->owner);
-  end_lease_holders(*record, run_id, clock);
+  end_lease_holders(*record, clock);
   const auto start = clock.now();
   while (!record->group.empty() && !processes_in_group(record->group).empty() && clock.now() - start < kSweepPatience) {
     kill_group(record->group);
     clock.sleep_for(std::chrono::milliseconds(10));
   }
-  if (const auto left = processes_of(*record, run_id, unshared_leases(folder)); !left.empty()) {
+  if (const auto left = processes_of(*record, run_id); !left.empty()) {
     return fail(ErrorCode::failed,
                 fmt::format("{} processes of the run {} could not be ended", left.size(), printable(run_id)),
                 "they may be waiting in the kernel for a GPU that is lost");

@@ -69,8 +69,10 @@ struct Plan {
   pid_t launcher_group = 0;
   sigset_t ignored{};  ///< stays ignored in ranks
   rlimit files{};      ///< the limit that ranks get back
-  Pipe exec_report;    ///< its end of file means that every rank has been executed or has failed to be
-  Pipe hangup;         ///< guardians hold the write end: ranks are killed by the kernel when the last of them is gone
+  /// Descriptors of leases within which the launcher was started: ranks have copies of those that they need.
+  std::vector<int> outer_leases;
+  Pipe exec_report;  ///< its end of file means that every rank has been executed or has failed to be
+  Pipe hangup;       ///< guardians hold the write end: ranks are killed by the kernel when the last of them is gone
   std::string hangup_path;
   int group = -1;  ///< of the job's control group, or -1
   std::filesystem::path group_folder;

@@ -63,6 +63,7 @@ void become_rank(const Plan& plan, std::uint32_t local_rank) {
   take_stream(rank.in, 0);
   take_stream(rank.out, 1);
   take_stream(rank.err, 2);
+  for (const int descriptor : plan.outer_leases) ::close(descriptor);
   ::execvpe(plan.argv.get()[0], plan.argv.get(), rank.envp.get());
   seat.exec_error.store(errno);
   ::_exit(127);

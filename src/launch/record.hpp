@@ -4,18 +4,22 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "gpuwarden/base/unique_fd.hpp"
 
 namespace gpuwarden::launch {
 
+/// What is written there of a run: the first line is its control group (empty: none), the others are the grounds of its
+/// leases (lease::to_lines).
 /// A file run-ID.job that the launcher and its guardians hold locked: whoever gets the lock knows that all are gone.
 class RunRecord {
  public:
   /// Nothing where the folder is not named or cannot be written: a run does without.
+  /// `held`: the descriptors of the leases that everything the run starts inherits.
   static std::optional<RunRecord> make(const std::filesystem::path& folder, const std::string& run_id,
-                                       const std::filesystem::path& group);
+                                       const std::filesystem::path& group, std::span<const int> held);
   const std::filesystem::path& path() const { return path_; }
   int lock() const { return fd_.get(); }
   void remove() const;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,7 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/lease/grounds.hpp"
 #include "lease/device_locks.hpp"
 #include "lease/kernel_locks.hpp"
 #include "lease/lock_file.hpp"
@@ -26,6 +28,10 @@ namespace fs = std::filesystem;
 /// Stands before the UUID in the names of the next level's files, once for each level.
 constexpr const char* kWithin = "within-";
 constexpr int kMostLevels = 16;
+/// Behind the name of a file that has none any more (proc_pid_fd(5)).
+constexpr std::string_view kRemoved = " (deleted)";
+/// How the names of grounds begin.
+constexpr const char* kGroundPrefix = "gpuwarden:";
 
 struct OpenLock {
   int descriptor = -1;
@@ -43,24 +49,34 @@ bool has_exclusive_lock(int descriptor) {
 }
 
 /// A file in memory that came with a lease.
-struct Ground {
+struct OpenGround {
   int descriptor = -1;
-  ino_t inode = 0;
-  std::string name;
+  Ground file;
 };
 
 std::string ground_name(const StoreOptions& options, const Uuid& uuid) {
-  return fmt::format("gpuwarden:{}{}", options.prefix, uuid.value);
+  return fmt::format("{}{}{}", kGroundPrefix, options.prefix, uuid.value);
 }
 
 struct Inherited {
   std::vector<OpenLock> locks;
-  std::vector<Ground> grounds;
+  std::vector<OpenGround> grounds;
 };
 
-Inherited find_inherited() {
+/// The file in memory that a descriptor of some process is, by its path in /proc.
+std::optional<Ground> ground_at(const fs::path& descriptor) {
   constexpr std::string_view kInMemory = "/memfd:";
-  constexpr std::string_view kRemoved = " (deleted)";
+  std::error_code unreadable;
+  std::string name = fs::read_symlink(descriptor, unreadable).string();
+  struct stat info{};
+  if (!name.starts_with(std::string(kInMemory) + kGroundPrefix) || ::stat(descriptor.c_str(), &info) != 0)
+    return std::nullopt;
+  name.erase(0, kInMemory.size());
+  if (name.ends_with(kRemoved)) name.erase(name.size() - kRemoved.size());
+  return Ground{info.st_ino, std::move(name)};
+}
+
+Inherited find_inherited() {
   Inherited found;
   for (const fs::path& path : list_directory("/proc/self/fd")) {
     const auto number = parse_integer(path.filename().string());
@@ -69,12 +85,7 @@ Inherited find_inherited() {
     if (!number || *number < 3 || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const int descriptor = static_cast<int>(*number);
     if (has_exclusive_lock(descriptor)) found.locks.push_back({descriptor, info.st_dev, info.st_ino});
-    std::error_code unreadable;
-    std::string name = fs::read_symlink(path, unreadable).string();
-    if (!name.starts_with(kInMemory)) continue;
-    name.erase(0, kInMemory.size());
-    if (name.ends_with(kRemoved)) name.erase(name.size() - kRemoved.size());
-    found.grounds.push_back({descriptor, info.st_ino, std::move(name)});
+    if (auto ground = ground_at(path)) found.grounds.push_back({descriptor, std::move(*ground)});
   }
   return found;
 }
@@ -110,6 +121,17 @@ std::optional<int> inherited_lock_of(const fs::path& path) {
   return std::nullopt;
 }
 
+/// The descriptor that was inherited with a lock of the file that had this name and was removed since.
+std::optional<int> inherited_lock_of_removed(const fs::path& path) {
+  std::error_code unknown;
+  const std::string removed = fs::weakly_canonical(path, unknown).string().append(kRemoved);
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    const fs::path link = fs::read_symlink(path_of_descriptor(lock.descriptor), unknown);
+    if (link == removed && has_exclusive_lock(lock.descriptor)) return lock.descriptor;
+  }
+  return std::nullopt;
+}
+
 /// Whether those alone hold the file who hold what was inherited, or started this process: a holder whose file was
 /// removed has locked a new one since (HeldLeases::repair).
 bool is_held_beside(const StoreOptions& options, const fs::path& path, int inherited) {
@@ -131,21 +153,23 @@ std::vector<int> inherited_of(const StoreOptions& options, const Device& device)
   std::vector<int> descriptors;
   if (what_was_inherited().locks.empty()) return descriptors;
   for (const fs::path& path : lock_files(options, device)) {
-    if (const auto own = inherited_lock_of(path))
-      descriptors.push_back(*own);
-    else if (glance_at(path).value_or(LockState::free) != LockState::free &&
-             (descriptors.empty() || !is_held_beside(options, path, descriptors.front())))
-      return {};
+    const auto own = inherited_lock_of(path);
+    if (own) descriptors.push_back(*own);
+    if (own || glance_at(path).value_or(LockState::free) == LockState::free) continue;
+    // Where the kernel has no file of the device, the removed one is all that was inherited.
+    const auto above = descriptors.empty() ? inherited_lock_of_removed(path) : std::optional(descriptors.front());
+    if (!above || !is_held_beside(options, path, *above)) return {};
+    if (descriptors.empty()) descriptors.push_back(*above);
   }
   return descriptors;
 }
 
 /// What came with the lease for claims within it.
-const Ground* ground_of(const StoreOptions& options, const Uuid& uuid) {
-  for (const Ground& ground : what_was_inherited().grounds) {
+const OpenGround* ground_of(const StoreOptions& options, const Uuid& uuid) {
+  for (const OpenGround& ground : what_was_inherited().grounds) {
     struct stat open{};
-    if (ground.name != ground_name(options, uuid)) continue;
-    if (::fstat(ground.descriptor, &open) == 0 && open.st_ino == ground.inode) return &ground;
+    if (ground.file.name != ground_name(options, uuid)) continue;
+    if (::fstat(ground.descriptor, &open) == 0 && open.st_ino == ground.file.inode) return &ground;
   }
   return nullptr;
 }
@@ -176,7 +200,7 @@ Level level_of(const StoreOptions& options, const Device& device) {
     const std::vector<int> own = inherited_of(level.options, level.device);
     if (own.empty()) break;
     level.inherited.insert(level.inherited.end(), own.begin(), own.end());
-    const Ground* ground = ground_of(level.options, device.uuid);
+    const OpenGround* ground = ground_of(level.options, device.uuid);
     if (ground != nullptr) level.inherited.push_back(ground->descriptor);
     level.device.kernel_file = ground != nullptr ? path_of_descriptor(ground->descriptor) : fs::path();
     level.options.prefix += kWithin;
@@ -191,6 +215,64 @@ Result<UniqueFd> make_ground(const StoreOptions& options, const Uuid& uuid) {
   if (!ground && (errno == EMFILE || errno == ENFILE))
     return std::unexpected(error_from_errno(errno, "cannot keep a lease of " + uuid.value));
   return ground;
+}
+
+std::vector<Ground> own_grounds(std::span<const int> descriptors) {
+  std::vector<Ground> own;
+  for (const int descriptor : descriptors) {
+    auto ground = ground_at(path_of_descriptor(descriptor));
+    const auto is_it = [&](const OpenGround& above) { return above.file == *ground; };
+    if (ground && std::ranges::none_of(what_was_inherited().grounds, is_it)) own.push_back(std::move(*ground));
+  }
+  return own;
+}
+
+std::vector<int> inherited_descriptors() {
+  std::vector<int> descriptors;
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    if (has_exclusive_lock(lock.descriptor)) descriptors.push_back(lock.descriptor);
+  }
+  for (const OpenGround& ground : what_was_inherited().grounds) {
+    if (ground_at(path_of_descriptor(ground.descriptor)) == ground.file) descriptors.push_back(ground.descriptor);
+  }
+  return descriptors;
+}
+
+void leave_outer_leases() {
+  for (const int descriptor : inherited_descriptors()) ::close(descriptor);
+}
+
+std::string to_lines(std::span<const Ground> grounds) {
+  std::string lines;
+  for (const Ground& ground : grounds) lines += fmt::format("{} {}\n", ground.inode, ground.name);
+  return lines;
+}
+
+std::vector<Ground> grounds_in(std::string_view lines) {
+  std::vector<Ground> grounds;
+  for (const std::string_view line : split(lines, '\n')) {
+    const auto words = split_words(line);
+    const auto inode = words.size() == 2 ? parse_integer(words[0]) : std::nullopt;
+    if (inode && *inode > 0 && words[1].starts_with(kGroundPrefix))
+      grounds.push_back({static_cast<std::uint64_t>(*inode), std::string(words[1])});
+  }
+  return grounds;
+}
+
+std::vector<Pid> processes_on(std::span<const Ground> grounds, const fs::path& proc_root) {
+  std::vector<Pid> pids;
+  if (grounds.empty()) return pids;
+  for (const fs::path& process : list_directory(proc_root)) {
+    const auto pid = parse_integer(process.filename().string());
+    if (!pid) continue;
+    const auto descriptors = list_directory(process / "fd");
+    const bool has_one = std::ranges::any_of(descriptors, [&](const fs::path& descriptor) {
+      const auto ground = ground_at(descriptor);
+      return ground && std::ranges::find(grounds, *ground) != grounds.end();
+    });
+    if (has_one) pids.push_back(Pid{static_cast<std::int32_t>(*pid)});
+  }
+  return pids;
 }
 
 }  // namespace gpuwarden::lease

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/machine/own_choice.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include "gpuwarden/facts/use.hpp"
 #include "gpuwarden/lease/line.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
+#include "gpuwarden/machine/past_load.hpp"
 #include "gpuwarden/placement/visible_devices.hpp"
 #include "gpuwarden/probe/machine_reader.hpp"
 
@@ -27,9 +30,11 @@ bool is_on(const facts::GpuProcess& process, const facts::GpuRecord& record, con
          });
 }
 
-bool holds(const facts::Lease& lease, const Chooser& chooser) {
+/// Whether its holders are of the chooser's job, or have started it: a program takes no locks when it chooses for
+/// itself, and need not have inherited those that it runs under.
+bool holds(const facts::Lease& lease, const Chooser& chooser, const std::vector<Pid>& line) {
   return std::ranges::any_of(lease.holders, [&](const auto& holder) {
-    return is_one_of(holder.pid, chooser.pids) || (!chooser.run_id.empty() && holder.run_id == chooser.run_id);
+    return is_one_of(holder.pid, chooser.pids) || is_one_of(holder.pid, line);
   });
 }
 
@@ -57,14 +62,15 @@ Result<Others> others_on(const Machine& machine, const facts::Snapshot& snapshot
   GPUWARDEN_TRY(lease::Disablings::View view, out_of_use_in(machine, snapshot, clock.wall_now()));
   others.disabled = std::move(view.disabled);
   if (machine.captured()) return others;
-  GPUWARDEN_TRY(const lease::LeaseStore store, machine.open_leases(chooser.run_id, ""));
+  GPUWARDEN_TRY(const lease::LeaseStore store, machine.open_leases("", ""));
   lease::Situation situation = store.inspect(machine.lease_devices(snapshot));
   lease::Line line;
   others.spoken_for = line.look(situation, "", free_devices(snapshot, situation.leases), clock.now()).spoken_for;
   std::erase_if(others.spoken_for,
                 [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
   others.leases = situation.in_the_way();
-  std::erase_if(others.leases, [&](const facts::Lease& lease) { return holds(lease, chooser); });
+  const std::vector<Pid> ancestors = lease::own_ancestors();
+  std::erase_if(others.leases, [&](const facts::Lease& lease) { return holds(lease, chooser, ancestors); });
   return others;
 }
 
@@ -79,13 +85,14 @@ std::optional<std::uint32_t> place_in(const std::vector<Uuid>& order, const Uuid
 
 }  // namespace
 
-facts::Snapshot without_past_load(facts::Snapshot snapshot, const std::vector<Uuid>& devices) {
-  for (facts::GpuRecord& record : snapshot.gpus) {
-    if (record.processes && record.processes->empty() &&
-        std::ranges::find(devices, facts::identity_of(record)) != devices.end())
-      record.sample.utilization_gpu.reset();
-  }
-  return snapshot;
+std::vector<Pid> own_line() {
+  std::vector<Pid> line = lease::own_ancestors();
+  line.emplace_back(::getpid());
+  return line;
+}
+
+facts::Snapshot as_seen_within(facts::Snapshot snapshot, const std::vector<Uuid>& own) {
+  return without_past_load(without_processes(std::move(snapshot), own_line(), own), own);
 }
 
 facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,
@@ -100,7 +107,7 @@ facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pi
     });
     if (erased == 0 || !record.processes->empty()) continue;
     auto& sample = record.sample;
-    sample.utilization_gpu.reset();
+    if (sample.utilization_gpu) sample.utilization_gpu = Percent(0);
     if (held && sample.memory_used && *held <= *sample.memory_used)
       sample.memory_used = *sample.memory_used - *held;
     else
@@ -111,17 +118,22 @@ facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pi
 
 Result<OwnChoice> choose_for(const Machine& machine, const placement::Request& request, const Chooser& chooser,
                              const placement::Visibility& visibility, Clock& clock) {
+  constexpr std::chrono::milliseconds kPause(100);
   OwnChoice choice{.decision = {}, .snapshot = {}, .request = request, .others = {}};
   const bool several = request.all || request.count.value_or(1) > 1 || request.work || request.model_size;
-  choice.snapshot = machine.read(
-      {.links = several,
-       .cuda_order = visibility.cuda_visible_devices.has_value() && !machine.simulated() && !machine.captured()});
-  GPUWARDEN_TRY(Others others, others_on(machine, choice.snapshot, chooser, clock));
-  const facts::Snapshot seen = without_processes(choice.snapshot, chooser.pids);
-  GPUWARDEN_TRY(choice.decision,
-                placement::select(request, {seen, others.leases, others.spoken_for, visibility, others.disabled}));
-  choice.others = std::move(others.leases);
-  return choice;
+  const auto select = [&](const placement::Inputs& inputs) { return placement::select(request, inputs); };
+  for (const auto start = clock.now();; clock.sleep_for(kPause, {})) {
+    choice.snapshot = machine.read(
+        {.links = several,
+         .cuda_order = visibility.cuda_visible_devices.has_value() && !machine.simulated() && !machine.captured()});
+    GPUWARDEN_TRY(Others others, others_on(machine, choice.snapshot, chooser, clock));
+    const facts::Snapshot seen = without_processes(choice.snapshot, chooser.pids);
+    const placement::Inputs inputs{seen, others.leases, others.spoken_for, visibility, others.disabled};
+    GPUWARDEN_TRY(choice.decision, select(inputs));
+    choice.others = std::move(others.leases);
+    const bool is_final = machine.captured() || clock.now() - start >= kPastLoad;
+    if (is_final || !past_load_counts(choice.decision, inputs, select)) return choice;
+  }
 }
 
 std::optional<std::uint32_t> cuda_ordinal(const Uuid& device, const placement::Visibility& visibility,

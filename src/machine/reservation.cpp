@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/lease/line.hpp"
 #include "gpuwarden/machine/own_choice.hpp"
+#include "gpuwarden/machine/past_load.hpp"
 
 namespace gpuwarden::machine {
 namespace {
@@ -62,7 +63,7 @@ class Acquisition {
       GPUWARDEN_TRY(const bool done, attempt());
       // A signal that came meanwhile means the job that would start now.
       if (request_.hold && stop_.stop_requested()) return interrupted();
-      if (done || (!request_.hold && !request_.wait)) return std::move(result_);
+      if (done || (!request_.hold && !request_.wait && !settles_)) return std::move(result_);
       if (auto error = give_up(round)) {
         if (request_.refused) request_.refused(result_.decision_);
         return std::unexpected(std::move(*error));
@@ -110,8 +111,7 @@ class Acquisition {
     const auto view = line_.look(situation, ticket_.id(), idle_devices(result_.snapshot_, situation), clock_.now());
     someone_goes_first_ = view.someone_can_go;
     const std::vector<facts::Lease> leases = situation.in_the_way();
-    own_line_ = lease::own_ancestors();
-    own_line_.emplace_back(::getpid());
+    own_line_ = own_line();
     std::vector<facts::Disabling> disabled;
     if (source_.disabled && !request_.gpus.force_cpu) {
       GPUWARDEN_TRY(disabled, source_.disabled(result_.snapshot_));
@@ -120,12 +120,14 @@ class Acquisition {
     std::vector<Uuid> spoken_for = view.spoken_for;
     std::erase_if(spoken_for,
                   [&](const Uuid& uuid) { return std::ranges::find(situation.own, uuid) != situation.own.end(); });
-    const facts::Snapshot seen =
-        without_past_load(without_processes(result_.snapshot_, own_line_, situation.own), situation.own);
+    const facts::Snapshot seen = as_seen_within(result_.snapshot_, situation.own);
     const placement::Inputs inputs{seen, leases, spoken_for, request_.visibility, disabled};
     GPUWARDEN_TRY(result_.decision_, select_most(inputs));
+    const auto again = [this](const placement::Inputs& calm) { return select_most(calm); };
+    settles_ = !source_.captured && clock_.now() - start_ < std::min(kPastLoad, request_.wait.value_or(kPastLoad)) &&
+               past_load_counts(result_.decision_, inputs, again);
     note_own_in_the_way(situation, inputs);
-    return result_.decision_.satisfied;
+    return result_.decision_.satisfied && !settles_;
   }
 
   /// For as many as can be had, where fewer would do.
@@ -183,6 +185,7 @@ class Acquisition {
   Result<lease::Choice> choose(const lease::Situation& situation) {
     GPUWARDEN_CHECK(decide(situation));
     lease::Choice choice{{}, request_.gpus.shared};
+    if (settles_) return choice;
     for (const auto& device : result_.decision_.selected) {
       const auto known = std::ranges::find(devices_, device.uuid, &lease::Device::uuid);
       choice.devices.push_back(known == devices_.end() ? lease::Device{device.uuid, {}} : *known);
@@ -192,6 +195,7 @@ class Acquisition {
 
   /// Why it is not tried again, if it is not.
   std::optional<Error> give_up(int round) const {
+    if (settles_) return std::nullopt;
     const Decision& decision = result_.decision_;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.now() - start_);
     if (decision.satisfied) {
@@ -268,6 +272,7 @@ class Acquisition {
   lease::Line line_;
   lease::Ticket ticket_;
   bool someone_goes_first_ = false;
+  bool settles_ = false;       ///< load that may be past stands in the way: it is soon known
   std::vector<Pid> own_line_;  ///< this process and those that it was started by
   std::optional<facts::Lease> blocked_by_own_;
   Reservation result_;

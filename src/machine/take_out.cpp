@@ -25,6 +25,8 @@ Result<void> check_names(const std::vector<std::string>& names) {
   return fail(ErrorCode::invalid_argument, "no GPU is named", "an index, a UUID or a PCI bus id");
 }
 
+bool means_all(const std::vector<std::string>& names) { return names == std::vector<std::string>{"all"}; }
+
 facts::Snapshot look_at(const Machine& machine) {
   return machine.read({.processes = false, .every = std::chrono::seconds(1)});
 }
@@ -35,7 +37,12 @@ Result<TakenOut> take_out(const Machine& machine, const std::vector<std::string>
                           const Clock& clock) {
   GPUWARDEN_CHECK(check_names(names));
   TakenOut taken{.gpus = look_at(machine), .now = {}};
-  GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(names), taken.gpus));
+  if (!means_all(names)) GPUWARDEN_CHECK(placement::keep_named(placement::expand_ranges(names), taken.gpus));
+  if (taken.gpus.gpus.empty() && taken.gpus.problem) {
+    const auto& problem = *taken.gpus.problem;
+    return fail(problem.code, problem.message, problem.hint);
+  }
+  if (taken.gpus.gpus.empty()) return fail(ErrorCode::not_found, "this machine has no GPU");
   std::vector<Uuid> uuids;
   for (const facts::GpuRecord& record : taken.gpus.gpus) uuids.push_back(facts::identity_of(record));
   GPUWARDEN_CHECK(machine.disablings().disable(uuids, reason, by_whom(machine.options().environment), clock));
@@ -50,7 +57,7 @@ Result<PutBack> put_back(const Machine& machine, const std::vector<std::string>&
   back.machine = look_at(machine);
   GPUWARDEN_TRY(auto before, out_of_use_in(machine, back.machine, clock.wall_now()));
   back.before = std::move(before.disabled);
-  if (names == std::vector<std::string>{"all"}) {
+  if (means_all(names)) {
     back.gpus = all_to_enable(back.before, ::geteuid() == 0);
   } else {
     GPUWARDEN_TRY(back.gpus, gpus_to_enable(names, back.machine, back.before));

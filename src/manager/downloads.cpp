@@ -80,15 +80,19 @@ std::optional<fs::path> model_in(const fs::path& snapshot) {
   return models.size() == 1 ? std::optional(models.front()) : file_of_mix(snapshot, "Q4_K_M");
 }
 
-/// The blob that a manifest of ollama's names as the model.
-std::optional<fs::path> blob_of(const fs::path& store, const fs::path& manifest) {
-  constexpr std::size_t kLargest = std::size_t{1} << 20U;
-  const auto text = read_file(manifest, kLargest);
-  if (!text) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("layers") || !json["layers"].is_array()) return std::nullopt;
-  for (const auto& layer : json["layers"]) {
-    if (!layer.is_object() || layer.value("mediaType", nlohmann::json()) != "application/vnd.ollama.image.model")
+constexpr std::size_t kLargestManifest = std::size_t{1} << 20U;
+
+/// JSON of a small file; discarded where it is none.
+nlohmann::json json_of(const fs::path& path) {
+  const auto text = read_file(path, kLargestManifest);
+  return text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json(nlohmann::json::value_t::discarded);
+}
+
+/// The blob of a layer that a manifest of ollama's names, by the end of its media type.
+std::optional<fs::path> blob_of(const fs::path& store, const nlohmann::json& manifest, std::string_view kind) {
+  for (const auto& layer : manifest["layers"]) {
+    if (!layer.is_object() ||
+        layer.value("mediaType", nlohmann::json()) != "application/vnd.ollama.image." + std::string(kind))
       continue;
     const auto digest = layer.value("digest", nlohmann::json());
     if (!digest.is_string()) return std::nullopt;
@@ -99,6 +103,24 @@ std::optional<fs::path> blob_of(const fs::path& store, const fs::path& manifest)
     if (fs::is_regular_file(blob, ignored)) return blob;
   }
   return std::nullopt;
+}
+
+/// Source: ollama server/images.go (GetModel: the layer image.params is a JSON object of options).
+std::uint32_t context_of(const fs::path& parameters) {
+  constexpr std::int64_t kMost = 1U << 27U;
+  const auto json = json_of(parameters);
+  if (!json.is_object() || !json.contains("num_ctx") || !json["num_ctx"].is_number_integer()) return 0;
+  const auto tokens = json["num_ctx"].get<std::int64_t>();
+  return tokens > 0 && tokens <= kMost ? static_cast<std::uint32_t>(tokens) : 0;
+}
+
+std::optional<StoredModel> stored_model(const fs::path& store, const fs::path& manifest) {
+  const auto json = json_of(manifest);
+  if (!json.is_object() || !json.contains("layers") || !json["layers"].is_array()) return std::nullopt;
+  auto file = blob_of(store, json, "model");
+  if (!file) return std::nullopt;
+  const auto parameters = blob_of(store, json, "params");
+  return StoredModel{*std::move(file), parameters ? context_of(*parameters) : 0};
 }
 
 }  // namespace
@@ -133,7 +155,7 @@ std::optional<fs::path> find_in_hub(const ModelDownloads& downloads, std::string
   return std::nullopt;
 }
 
-std::optional<fs::path> find_in_store(const ModelDownloads& downloads, std::string_view tag) {
+std::optional<StoredModel> find_in_store(const ModelDownloads& downloads, std::string_view tag) {
   const auto reference = reference_of(tag);
   if (!reference || reference->tag.empty() || reference->folders.size() > 3) return std::nullopt;
   // ollama's registry and its library are what a short name leaves out.
@@ -143,7 +165,7 @@ std::optional<fs::path> find_in_store(const ModelDownloads& downloads, std::stri
   for (const std::string& folder : reference->folders) below /= folder;
   below /= reference->tag;
   for (const fs::path& store : downloads.stores) {
-    if (auto blob = blob_of(store, store / "manifests" / below)) return blob;
+    if (auto stored = stored_model(store, store / "manifests" / below)) return stored;
   }
   return std::nullopt;
 }

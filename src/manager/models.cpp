@@ -133,9 +133,10 @@ Result<ModelShape> load_model(const std::string& what, const std::string& family
     return fail(ErrorCode::invalid_argument, "no model is given", "give a name, a config.json or its folder");
   if (auto model = load_path(what, family)) return *std::move(model);
   // What a tag or a GGUF repository names is a file; a catalogue's row knows more than a config.json says.
-  if (const auto blob = find_in_store(downloads, what)) {
-    GPUWARDEN_TRY(ModelShape model, load_download(*blob, what, family));
+  if (const auto stored = find_in_store(downloads, what)) {
+    GPUWARDEN_TRY(ModelShape model, load_download(stored->file, what, family));
     model.tag = true;
+    model.num_ctx = stored->num_ctx;
     return model;
   }
   const auto downloaded = find_in_hub(downloads, what);

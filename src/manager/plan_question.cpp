@@ -42,6 +42,16 @@ Result<ModelShape> read_plan_model(const Words& words, const ModelDownloads& dow
   return read_shape(words, downloads);
 }
 
+/// A draft model that is not known leaves the plan of the model itself as it is.
+Result<void> read_draft(const Words& words, const ModelDownloads& downloads, planning::Workload& work) {
+  const auto name = words.text("draft-model");
+  if (!name) return {};
+  const auto draft = load_model(*name, "", downloads);
+  if (draft) return planning::add_draft(*draft, work);
+  work.notes.push_back(fmt::format("the draft model is left out: {}", draft.error().message));
+  return {};
+}
+
 /// CPU cores of the machine whose GPUs these are; 0: not known.
 std::uint32_t cpus_beside(const machine::Machine& machine, const facts::Snapshot& snapshot) {
   if (snapshot.environment && snapshot.environment->host.cpus)
@@ -55,6 +65,7 @@ Result<PlanQuestion> read_plan_question(const Words& words, const ModelDownloads
   PlanQuestion question;
   GPUWARDEN_TRY(ModelShape model, read_plan_model(words, downloads));
   GPUWARDEN_TRY(question.request, planning::plan_request(std::move(model), words));
+  GPUWARDEN_CHECK(read_draft(words, downloads, question.request.work));
   if (words.has("gpus")) question.origin.gpus_from = words.shown("gpus");
   question.single = planning::normal_word(words.text("strategy").value_or("")) == "single";
   if (question.single) question.request.gpus.count = 1;

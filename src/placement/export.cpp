@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "gpuwarden/base/text.hpp"
@@ -45,6 +46,28 @@ Result<std::string> export_commands(std::string_view shell, std::string_view val
     return fmt::format("{}{}{}{}{}", found->before, name, found->between, of, found->after);
   };
   return line("CUDA_DEVICE_ORDER", "PCI_BUS_ID") + line("CUDA_VISIBLE_DEVICES", value);
+}
+
+std::string in_words(const Decision& decision) {
+  if (decision.cpu) return "the CPU";
+  std::string text;
+  const auto& all = decision.selected;
+  for (auto device = all.begin(); device != all.end(); ++device) {
+    const bool begins = device == all.begin() || std::prev(device)->name != device->name;
+    const bool ends = std::next(device) == all.end() || std::next(device)->name != device->name;
+    text += fmt::format("{}{}{}{}", device == all.begin() ? "" : ", ", begins ? "GPU " : "", device->index.value,
+                        device->mig ? fmt::format(".{}", *device->mig) : "");
+    if (ends) text += fmt::format(" ({})", device->name);
+  }
+  return text;
+}
+
+std::string models_in_words(const Decision& decision) {
+  std::vector<std::string> models;
+  for (const Device& device : decision.selected) {
+    if (std::ranges::find(models, device.name) == models.end()) models.push_back(device.name);
+  }
+  return join(models, " and ");
 }
 
 }  // namespace gpuwarden::placement

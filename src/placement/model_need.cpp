@@ -9,21 +9,14 @@
 #include <utility>
 
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/gpu_count.hpp"
 #include "gpuwarden/planning/gpus.hpp"
 
 namespace gpuwarden::placement {
 namespace {
 
 using planning::Fit;
-
-/// GPUs of a machine that planning takes to be joined, whatever the machine has.
-constexpr std::uint32_t kUsualNode = 8;
-
-/// The smaller, the better.
-int rank_of(Fit fit) { return fit == Fit::fits ? 0 : fit == Fit::tight ? 1 : 2; }
-
-/// What another framework would have to be taken for is a last resort, however well it fits.
-int rank_of(const ModelFit& fit) { return rank_of(fit.fit) + (fit.candidate.other_framework ? 2 : 0); }
+using planning::rank_of;
 
 double gib(double bytes) { return bytes / planning::kBytesPerGiB; }
 double gib(Bytes bytes) { return gib(static_cast<double>(bytes.value)); }
@@ -59,7 +52,7 @@ Result<std::optional<planning::Workload>> work_of(const Request& request) {
   planning::Settings settings = work->settings;
   settings.parallel.data = std::max(settings.parallel.data, settings.parallel.expert);
   GPUWARDEN_CHECK(planning::check(settings));
-  const double share = work->serving_utilization;
+  const double share = planning::share_taken(*work);
   if (!(share > 0 && share <= 1))
     return fail(ErrorCode::invalid_argument, fmt::format("an engine that takes {} of a GPU's memory", share),
                 "give more than 0, at most 1");
@@ -76,13 +69,13 @@ Bytes ModelNeed::room_of(const Candidate& device) const {
   if (!device.known_free) return {};
   if (work_.settings.task != planning::Task::serving) return device.free;
   // An engine takes a share of the whole GPU, or does not start.
-  const double share = work_.serving_utilization * static_cast<double>(device.usable.value);
+  const double share = planning::share_taken(work_) * static_cast<double>(device.usable.value);
   return static_cast<double>(device.free.value) >= share ? device.usable : Bytes{};
 }
 
 std::uint32_t ModelNeed::node_of(std::size_t count) const {
   const auto gpus = static_cast<std::uint32_t>(count);
-  return wanted_.request.nodes > 1 ? std::max(1U, gpus) : std::max(kUsualNode, gpus);
+  return wanted_.request.nodes > 1 ? std::max(1U, gpus) : std::max(planning::kUsualNode, gpus);
 }
 
 ModelNeed::Kind ModelNeed::kind_of(std::vector<Candidate> devices) const {
@@ -125,12 +118,13 @@ std::vector<ModelNeed::Kind> ModelNeed::kinds_of(std::span<const Candidate> devi
   return kinds;
 }
 
-std::vector<std::size_t> ModelNeed::counts_for(std::size_t devices) const {
+std::vector<std::uint32_t> ModelNeed::counts_for(std::size_t devices) const {
   const Request& request = wanted_.request;
   const std::size_t asked = wanted_.ids.empty() ? request.count.value_or(0) : wanted_.ids.size();
-  if (asked > 0) return asked <= devices ? std::vector<std::size_t>{asked} : std::vector<std::size_t>{};
-  std::vector<std::size_t> counts(devices);
-  std::iota(counts.begin(), counts.end(), 1);
+  if (asked > devices) return {};
+  if (asked > 0) return {static_cast<std::uint32_t>(asked)};
+  std::vector<std::uint32_t> counts(devices);
+  std::iota(counts.begin(), counts.end(), 1U);
   if (request.all) std::ranges::reverse(counts);
   return counts;
 }
@@ -142,10 +136,15 @@ std::optional<ModelFit> ModelNeed::fit_on(const Kind& kind, std::size_t count) c
   gpus.usable = room;
   auto best = planning::best_strategy(figures_, work_, gpus, node_of(count));
   if (!best) return std::nullopt;
+  return fit_of(kind, count, *std::move(best));
+}
+
+ModelFit ModelNeed::fit_of(const Kind& kind, std::size_t count, planning::Candidate candidate) const {
+  const Bytes room = room_of(kind.devices[count - 1]);
   ModelFit fit{.model = work_.model.name,
                .gpu = kind.group.name,
                .gpus = static_cast<std::uint32_t>(count),
-               .candidate = std::move(*best),
+               .candidate = std::move(candidate),
                .room = room};
   fit.fit = fit.candidate.fit;
   fit.needed = planning::needed_free(work_, fit.candidate, room);
@@ -181,18 +180,17 @@ std::string ModelNeed::fewer_words(const Kind& kind, std::size_t count) const {
 }
 
 std::optional<ModelChoice> ModelNeed::choose_of(const Kind& kind) const {
-  std::optional<ModelChoice> best;
   const bool asked = wanted_.request.count || !wanted_.ids.empty();
-  for (const std::size_t count : counts_for(kind.devices.size())) {
-    const auto fit = fit_on(kind, count);
+  const auto on = [&](std::uint32_t count) -> std::optional<planning::Candidate> {
+    auto fit = fit_on(kind, count);
     // Nobody is given GPUs that the plan leaves idle, unless so many were asked for.
-    if (fit && !asked && !uses_all(*fit)) continue;
-    if (!fit || fit->fit == Fit::does_not_fit || (best && rank_of(*fit) >= rank_of(best->fit))) continue;
-    best = ModelChoice{.count = count, .fit = *fit, .mixed = kind.mixed};
-    // The wide range of a guessed shape is no reason for more GPUs than are expected to do.
-    if (rank_of(*fit) <= (work_.model.estimated ? 1 : 0)) break;
-  }
-  if (!best) return best;
+    if (!fit || (!asked && !uses_all(*fit))) return std::nullopt;
+    return std::move(fit->candidate);
+  };
+  const auto chosen = planning::choose_count(work_.model, counts_for(kind.devices.size()), on);
+  if (!chosen) return std::nullopt;
+  std::optional<ModelChoice> best =
+      ModelChoice{.count = chosen->gpus, .fit = fit_of(kind, chosen->gpus, chosen->candidate), .mixed = kind.mixed};
   std::ranges::copy_if(kind.devices, std::back_inserter(best->devices),
                        [&](const Candidate& device) { return will_do(best->fit, device); });
   if (!asked && !wanted_.request.all && best->count > 1) best->fewer = fewer_words(kind, best->count);
@@ -236,7 +234,7 @@ std::optional<ModelChoice> ModelNeed::choose(std::span<const Candidate> devices)
   if (wanted_.mig) return choose_instances(devices);
   const std::vector<Kind> kinds = kinds_of(devices);
   const auto key = [&](const ModelChoice& choice) {
-    return std::tuple(rank_of(choice.fit), preferred(choice), choice.count, -gib(choice.fit.room));
+    return std::tuple(rank_of(choice.fit.candidate), preferred(choice), choice.count, -gib(choice.fit.room));
   };
   std::optional<ModelChoice> best;
   for (const Kind& kind : kinds) {

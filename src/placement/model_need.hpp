@@ -59,8 +59,9 @@ class ModelNeed {
   Kind kind_of(std::vector<Candidate> devices) const;
   std::vector<Kind> kinds_of(std::span<const Candidate> devices) const;
   const Kind* largest(const std::vector<Kind>& kinds) const;
-  std::vector<std::size_t> counts_for(std::size_t devices) const;
+  std::vector<std::uint32_t> counts_for(std::size_t devices) const;
   std::optional<ModelFit> fit_on(const Kind& kind, std::size_t count) const;
+  ModelFit fit_of(const Kind& kind, std::size_t count, planning::Candidate candidate) const;
   std::optional<ModelChoice> choose_of(const Kind& kind) const;
   std::optional<ModelChoice> choose_instances(std::span<const Candidate> devices) const;
   /// False where the plan leaves some of the GPUs idle.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/gpu_count.hpp"
 
 namespace gpuwarden::placement {
 namespace {
@@ -39,9 +39,7 @@ std::string ways_to_fit(const Request& request, const Inputs& inputs, const Deci
   const auto plan = plan_if_free(request, inputs);
   if (!plan) return plan.error().hint;
   std::string text;
-  for (const planning::Change& change : plan->search.changes)
-    text += fmt::format("\n  {} ({}: {} of each)", change.what, change.candidate.name,
-                        format_size(Bytes(static_cast<std::uint64_t>(change.candidate.estimate.expected()))));
+  for (const std::string& way : planning::ways_to_fit(plan->search)) text += "\n  " + way;
   if (!text.empty()) return "what would make it fit, cheapest first:" + text;
   if (request.mig || request.mig_profile) return "an instance holds a whole model or none; whole GPUs can share one";
   if (!plan->search.smallest_gpus) return "";

@@ -37,8 +37,11 @@ ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
   const BatchSizes usual = usual_batch(work.engine, gpus);
   ServingBudget budget{.gpu = {gpus.usable},
                        .utilization = work.serving_utilization,
+                       .static_share = work.static_share,
+                       .spared = traits_of(work.engine).spares,
                        .batched_tokens = work.batched_tokens > 0 ? work.batched_tokens : usual.tokens,
                        .requests = work.max_requests > 0 ? work.max_requests : usual.requests};
+  budget.outside = Bytes(budget.outside.value + work.beside.value);
   if (!traits_of(work.engine).splits_layers) return budget;
   budget.pools = false;
   if (work.length == Length::fitted) budget.outside = Bytes(budget.outside.value + kLeftByFitting);
@@ -262,6 +265,7 @@ Result<void> add_pool(PlanAnswer& answer) {
   if (work.settings.task != Task::serving) return {};
   const ServingBudget budget = budget_of(work, answer.request.gpus);
   GPUWARDEN_TRY(answer.pool, serving_pool(answer.figures, answer.best().settings, budget));
+  note_static_share(answer);
   // The search counted what weights need, not what an engine's share of the memory leaves for a request.
   answer.search.smallest_gpus = fewest_for_pool(answer, 1, false);
   answer.search.roomy_gpus = fewest_for_pool(answer, answer.search.smallest_gpus.value_or(1), true);
@@ -349,7 +353,10 @@ Result<void> check_spread(PlanRequest& request) {
 }  // namespace
 
 SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node) {
-  SearchRequest search{.settings = work.settings, .gpu = {gpus.usable}, .gpus = gpus.count};
+  // What a draft model fills alone leaves nothing, which is another matter than a GPU without memory.
+  const Bytes least(std::min<std::uint64_t>(1, gpus.usable.value));
+  const Bytes usable = gpus.usable > work.beside ? gpus.usable - work.beside : least;
+  SearchRequest search{.settings = work.settings, .gpu = {usable}, .gpus = gpus.count};
   search.gpus_per_node = gpus_per_node;
   search.global_batch = work.global_batch;
   const bool one = work.fixed_micro_batch || work.settings.task == Task::serving;
@@ -385,7 +392,7 @@ Bytes needed_free(const Workload& work, const Candidate& candidate, Bytes usable
   constexpr double kMost = 1e18;  // more than any GPU has, and less than Bytes hold
   const Bytes expected(static_cast<std::uint64_t>(std::min(kMost, candidate.estimate.expected())));
   if (work.settings.task != Task::serving || traits_of(work.engine).splits_layers) return expected;
-  const double share = work.serving_utilization * static_cast<double>(usable.value);
+  const double share = share_taken(work) * static_cast<double>(usable.value);
   return std::max(expected, Bytes(static_cast<std::uint64_t>(share)));
 }
 

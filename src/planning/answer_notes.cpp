@@ -175,4 +175,16 @@ std::string engine_options(const Workload& work, const Settings& settings) {
   return text;
 }
 
+void note_static_share(PlanAnswer& answer) {
+  const double share = answer.request.work.static_share;
+  const double total = static_cast<double>(answer.request.gpus.usable.value) - answer.pool->outside;
+  const double rest = (1 - share) * total;
+  if (share == 0 || rest >= answer.pool->activations) return;
+  const auto size = [](double bytes) { return format_size(Bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)))); };
+  answer.notes.push_back(
+      fmt::format("--mem-fraction-static {:g} leaves {} of each GPU, and SGLang computes with about {}: it starts, and "
+                  "may run out of memory when prompts come; a smaller share, or a smaller --chunked-prefill-size",
+                  share, size(rest), size(answer.pool->activations)));
+}
+
 }  // namespace gpuwarden::planning

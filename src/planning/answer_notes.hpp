@@ -13,4 +13,7 @@ void add_notes(PlanAnswer& answer);
 /// The options of an engine that splits layers, as its command line has them.
 std::string engine_options(const Workload& work, const Settings& settings);
 
+/// Says where SGLang's own share leaves too little to compute with.
+void note_static_share(PlanAnswer& answer);
+
 }  // namespace gpuwarden::planning

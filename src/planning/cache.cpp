@@ -85,6 +85,13 @@ double whole_request_activations(const ModelFigures& model, const Settings& sett
   return profiled_activations(model, settings, budget);
 }
 
+/// What is left for the pool. SGLang's own share leaves what is computed with aside.
+double pool_left(const ServingBudget& budget, double weights, double outside, double activations) {
+  const double total = static_cast<double>(budget.gpu.usable.value);
+  if (budget.static_share > 0) return std::max(0.0, budget.static_share * (total - outside) - weights);
+  return (1 - budget.spared) * std::max(0.0, budget.utilization * total - weights - outside - activations);
+}
+
 /// The pool of engines that keep the most and the least besides.
 void add_ends(const ModelFigures& model, const Settings& settings, const ServingBudget& budget, ServingPool& pool) {
   const bool measured = budget.activations.value > 0 || settings.split;
@@ -106,9 +113,8 @@ void add_ends(const ModelFigures& model, const Settings& settings, const Serving
                       : mxfp4  ? std::max(pool.activations, f.serving_mxfp4.high)
                                : kMore * whole_request_activations(model, settings, budget);
   const double least = measured ? pool.activations : mxfp4 ? f.serving_mxfp4.low : kLess * pool.activations;
-  const double total = budget.utilization * static_cast<double>(budget.gpu.usable.value);
   const auto left = [&](double weights, double outside, double activations) {
-    return std::max(0.0, total - weights - outside - activations);
+    return pool_left(budget, weights, outside, activations);
   };
   pool.cache_low = left(pool.weights_high, outside_most, most);
   pool.cache_high = left(pool.weights_low, outside_least, least);
@@ -136,8 +142,7 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
   if (budget.activations.value == 0 && !settings.split && settings.quantization == Quantization::mxfp4)
     pool.activations = std::max(pool.activations, figures().serving_mxfp4.value);
   pool.outside = static_cast<double>(budget.outside.value);
-  const double total = static_cast<double>(budget.gpu.usable.value);
-  pool.cache = std::max(0.0, budget.utilization * total - pool.weights - pool.outside - pool.activations);
+  pool.cache = pool_left(budget, pool.weights, pool.outside, pool.activations);
   // A request's sliding layers stop at their window, so that its tokens take less each the longer it is; so does the
   // state of its linear attention, which has one size however long it is.
   const double whole = std::ceil(settings.sequence / static_cast<double>(budget.block_tokens)) * budget.block_tokens;

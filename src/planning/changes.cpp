@@ -133,7 +133,7 @@ constexpr std::uint32_t kShortestSequence = 512;
 constexpr std::array kPoolSteps{
     PoolStep{"let the engine take 95% of the GPU's memory",
              [](SearchRequest&, ServingBudget& b) {
-               return b.utilization < kMostUtilization && set(b.utilization, kMostUtilization);
+               return b.static_share == 0 && b.utilization < kMostUtilization && set(b.utilization, kMostUtilization);
              }},
     PoolStep{"read prompts in pieces of 2,048 tokens (max_num_batched_tokens)",
              [](SearchRequest&, ServingBudget& b) {

@@ -20,6 +20,7 @@ struct EngineTraits {
   bool shortens;                   ///< starts where its pool cannot hold a request of the model's window
   std::uint32_t least;             ///< tokens to which it shortens at most
   double share;                    ///< of the GPU's memory that it takes at most
+  double spares = 0;               ///< of what weights and computing leave, what it leaves free
   bool splits_layers = false;      ///< allocates what is asked for and spreads whole layers, as llama.cpp does
   std::string_view source;
 };
@@ -72,6 +73,18 @@ inline constexpr auto kEngines = std::to_array<EngineTraits>({
      .least = kEngineBlock,
      .share = 0.9,
      .source = "tensorrt_llm/_torch/pyexecutor/_util.py: max_seq_len becomes what the KV cache manager can hold"},
+    {.engine = Engine::tgi,
+     .word = "tgi",
+     .title = "TGI",
+     .length_option = "--max-total-tokens",
+     .shortens = true,
+     .least = kEngineBlock,
+     .share = 1,
+     // TGI_WIGGLE_ROOM of models/globals.py: read in the copy of its Gaudi backend, of CUDA's from memory.
+     .spares = 0.1,
+     .source = "docs/source/reference/launcher.md: the smaller of what can be allocated and max_position_embeddings, "
+               "--cuda-memory-fraction 1.0; server/text_generation_server/models/flash_causal_lm.py: blocks are "
+               "free_memory x TGI_WIGGLE_ROOM"},
 });
 
 const EngineTraits& traits_of(Engine engine);

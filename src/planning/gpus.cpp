@@ -31,27 +31,6 @@ bool corrects_errors_in_gddr(std::string_view name) {
   return !words.empty() && std::ranges::find(kEccOnGddr, words.back()) != std::end(kEccOnGddr);
 }
 
-GpuGroup group_of(const GpuModel& model) {
-  GpuGroup group{.name = std::string(model.name),
-                 .fp32_tflops = model.fp32_tflops,
-                 .tf32_tflops = model.tf32_dense_tflops,
-                 .fp16_tflops = model.fp16_dense_tflops,
-                 .bf16_tflops = model.bf16_dense_tflops,
-                 .fp8_tflops = model.fp8_dense_tflops,
-                 .memory_bandwidth_gb_s = model.memory_bandwidth_gb_s,
-                 .nvlink_gb_s = model.nvlink_gb_s,
-                 .capability_major = model.capability_major,
-                 .capability_minor = model.capability_minor,
-                 .source = std::string(model.source)};
-  const knowledge::UsableMemory* const measured = knowledge::find_usable_memory(model.name);
-  group.usable_measured = measured != nullptr;
-  const bool corrects = corrects_errors_in_gddr(model.name);
-  const double share = corrects ? figures().usable_share_ecc : figures().usable_share;
-  const double gib = group.usable_measured ? measured->gib : model.memory_gb * share;
-  group.usable = Bytes(static_cast<std::uint64_t>(gib * kBytesPerGiB));
-  return group;
-}
-
 /// What `text` counts, and the rest of it.
 struct Counted {
   std::uint32_t count = 1;
@@ -92,7 +71,7 @@ Bytes usable_of(const facts::GpuRecord& record) {
   const auto& sample = record.sample;
   if (!sample.memory_total) {
     const GpuModel* const model = knowledge::Knowledge::built_in().model(record.gpu.name);
-    return model != nullptr ? group_of(*model).usable : Bytes{};
+    return model != nullptr ? gpus_of(*model).usable : Bytes{};
   }
   const Bytes reserved = sample.memory_reserved.value_or(Bytes{});
   return reserved < *sample.memory_total ? *sample.memory_total - reserved : *sample.memory_total;
@@ -132,6 +111,27 @@ std::string first_of_several(std::string_view text) {
 
 }  // namespace
 
+GpuGroup gpus_of(const GpuModel& model) {
+  GpuGroup group{.name = std::string(model.name),
+                 .fp32_tflops = model.fp32_tflops,
+                 .tf32_tflops = model.tf32_dense_tflops,
+                 .fp16_tflops = model.fp16_dense_tflops,
+                 .bf16_tflops = model.bf16_dense_tflops,
+                 .fp8_tflops = model.fp8_dense_tflops,
+                 .memory_bandwidth_gb_s = model.memory_bandwidth_gb_s,
+                 .nvlink_gb_s = model.nvlink_gb_s,
+                 .capability_major = model.capability_major,
+                 .capability_minor = model.capability_minor,
+                 .source = std::string(model.source)};
+  const knowledge::UsableMemory* const measured = knowledge::find_usable_memory(model.name);
+  group.usable_measured = measured != nullptr;
+  const bool corrects = corrects_errors_in_gddr(model.name);
+  const double share = corrects ? figures().usable_share_ecc : figures().usable_share;
+  const double gib = group.usable_measured ? measured->gib : model.memory_gb * share;
+  group.usable = Bytes(static_cast<std::uint64_t>(gib * kBytesPerGiB));
+  return group;
+}
+
 Result<GpuGroup> gpus_named(std::string_view text) {
   if (const std::string first = first_of_several(text); !first.empty())
     return fail(ErrorCode::invalid_argument,
@@ -147,7 +147,7 @@ Result<GpuGroup> gpus_named(std::string_view text) {
     if (model != nullptr) counted = std::move(behind);
   }
   if (model == nullptr) return std::unexpected(unknown_gpu(counted.name, without_count));
-  GpuGroup group = group_of(*model);
+  GpuGroup group = gpus_of(*model);
   group.count = counted.count;
   return group;
 }
@@ -181,7 +181,7 @@ Result<GpuGroup> gpus_of(const facts::Snapshot& snapshot) {
   const auto most =
       std::ranges::max_element(kinds, {}, [](const auto& kind) { return kind.first.second * kind.second; });
   const GpuModel* const model = knowledge::Knowledge::built_in().model(most->first.first);
-  GpuGroup group = model != nullptr ? group_of(*model) : GpuGroup{};
+  GpuGroup group = model != nullptr ? gpus_of(*model) : GpuGroup{};
   group.name = most->first.first;
   group.count = most->second;
   group.usable_measured =

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "gpuwarden/base/foreign_option.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/gpus.hpp"
+#include "planning/plan_name.hpp"
+#include "planning/tensor_overrides.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -32,7 +35,8 @@ struct Meaning {
   std::string_view off = {};  ///< the same, of a switch that is false
 };
 /// Sources: TrainingArguments of transformers; LLaMA-Factory's hparams (finetuning_type, stage, quantization_bit);
-/// TRL's ModelConfig (use_peft, load_in_4bit); accelerate launch --help; llama.cpp's common/arg.cpp.
+/// TRL's ModelConfig (use_peft, load_in_4bit); accelerate launch --help; llama.cpp's common/arg.cpp; torchrun's
+/// --nproc-per-node (torch/distributed/run.py: a number, auto, cpu, gpu, xpu).
 constexpr Meaning kMeanings[] = {
     {"--gradient-checkpointing", Takes::switched, "", "--recompute full", "--recompute none"},
     {"--no-gradient-checkpointing", Takes::nothing, "", "--recompute none"},
@@ -47,6 +51,7 @@ constexpr Meaning kMeanings[] = {
     {"--use-fsdp", Takes::switched, "", "--strategy fsdp1"},
     {"--fsdp", Takes::value, "offload", "--strategy fsdp1 --offload all"},
     {"--fsdp", Takes::value, "full_shard", "--strategy fsdp1"},
+    {"--zero-stage", Takes::value, "0", "--strategy ddp"},
     {"--zero-stage", Takes::value, "1", "--strategy zero1"},
     {"--zero-stage", Takes::value, "2", "--strategy zero2"},
     {"--zero-stage", Takes::value, "3", "--strategy zero3"},
@@ -67,7 +72,11 @@ constexpr Meaning kMeanings[] = {
     {"--stage", Takes::value, "sft", ""},
     {"--stage", Takes::value, "pt", ""},
     {"--quantization-bit", Takes::value, "8", "--quantization int8"},
+    // As many as the machine has: all GPUs that are planned for.
+    {"--nproc-per-node", Takes::value, "gpu", ""},
+    {"--nproc-per-node", Takes::value, "auto", ""},
 };
+constexpr auto kNodeCounts = std::to_array<std::string_view>({"--nnodes", "--num-nodes", "--num-machines"});
 
 constexpr std::int64_t kMostProcesses = 100'000;
 
@@ -83,9 +92,32 @@ struct Found {
   std::size_t words = 1;
 };
 
+std::optional<std::string> prefixed(std::string_view option, const std::optional<std::string>& value) {
+  return value ? std::optional(std::string(option) + *value) : std::nullopt;
+}
+
+/// The draft model that vLLM's --speculative-config names, as JSON; empty: none, or heads for the model itself.
+std::optional<std::string> draft_of(std::string_view config) {
+  const auto json = nlohmann::json::parse(config, nullptr, false);
+  if (!json.is_object() || !json.contains("model") || !json["model"].is_string()) return std::nullopt;
+  std::string model = json["model"].get<std::string>();
+  const bool one_word = !model.empty() && !model.starts_with('-') && split_words(model).size() == 1;
+  return one_word ? std::optional(std::move(model)) : std::nullopt;
+}
+
+/// What means something else where text-generation-launcher has it. Source: its --help.
+std::optional<std::string> words_of_tgi(std::string_view name, std::string_view value) {
+  if (name == "--max-total-tokens") return fmt::format("--sequence {}", value);
+  if (name == "--quantize" && value == "bitsandbytes") return "--quantization int8";
+  return std::nullopt;
+}
+
 class Line {
  public:
-  Line(const std::vector<std::string>& words, bool serves) : words_(words), serves_(serves) { look(); }
+  Line(const std::vector<std::string>& words, bool serves, std::string_view engine)
+      : words_(words), serves_(serves), engine_(engine) {
+    look();
+  }
 
   std::vector<std::string> take() {
     while (next_ < words_.size() && words_[next_] != "--") {
@@ -121,16 +153,18 @@ class Line {
       look_at_task(found.name, value);
       if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
         look_at_count(found.name, static_cast<std::uint64_t>(*number));
-      if (found.name == "--gpus" && found.value) gpus_ = value;
-      if (found.name == "--expert-parallel") names_experts_ = true;
-      if (found.name.starts_with("--lora-target")) names_targets_ = true;
+      const std::string own = plan_name_of(found.name);
+      if (own == "gpus" && found.value) gpus_ = value;
+      if (own == "task") names_task_ = true;
+      if (own == "expert-parallel") names_experts_ = true;
+      if (own == "lora-targets") names_targets_ = true;
+      if (own == "tensor-parallel") look_at_ranks(value);
     }
     if (processes_ > 0) all_processes_ = processes_ * nodes_;
   }
 
   void look_at_task(std::string_view name, std::string_view value) {
     static constexpr auto kAdapters = std::to_array<std::string_view>({"--use-peft", "--lora", "--use-lora"});
-    if (name == "--task") names_task_ = true;
     if (name == "--finetuning-type" && value == "lora") adapters_ = true;
     if (name == "--quantization-bit" && value == "4") packed_ = true;
     if (value == "false") return;
@@ -140,13 +174,17 @@ class Line {
   }
 
   void look_at_count(std::string_view name, std::uint64_t count) {
-    static constexpr auto kRanks =
-        std::to_array<std::string_view>({"--tensor-parallel", "--tensor-parallel-size", "--tp", "--tp-size", "-tp",
-                                         "--data-parallel-size", "--dp", "--dp-size", "-dp"});
-    if (name == "--nnodes" || name == "--num-nodes" || name == "--num-machines") nodes_ = count;
+    static constexpr auto kReplicas =
+        std::to_array<std::string_view>({"--data-parallel-size", "--dp", "--dp-size", "-dp"});
+    if (has(kNodeCounts, name)) nodes_ = count;
     if (name == "--nproc-per-node" || name == "--num-gpus") processes_ = count;
     if (name == "--num-processes") all_processes_ = count;
-    if (has(kRanks, name)) ranks_ *= count;
+    if (has(kReplicas, name)) ranks_ *= count;
+  }
+
+  void look_at_ranks(std::string_view value) {
+    if (const auto ranks = parse_integer(value); ranks && *ranks > 0 && *ranks < kMostProcesses)
+      ranks_ *= static_cast<std::uint64_t>(*ranks);
   }
 
   /// How many GPUs "8xh100", "h100:8" and "rtx4090" name; 0: no number is there.
@@ -168,7 +206,7 @@ class Line {
 
   bool say(const Found& found) {
     if (found.name.empty()) return false;
-    if (say_task(found) || say_gpus(found) || say_experts(found)) return true;
+    if (say_task(found) || say_gpus(found) || say_experts(found) || say_of_server(found)) return true;
     const std::string value = to_lower(found.value.value_or(""));
     // Whether all of it is offloaded, or the optimizer, no such name says.
     if (found.name == "--deepspeed" && value.contains("offload") && !value.contains("_offload")) return false;
@@ -188,6 +226,10 @@ class Line {
     static constexpr auto kSwitches =
         std::to_array<std::string_view>({"--use-peft", "--lora", "--use-lora", "--qlora", "--load-in-4bit"});
     const std::string value = to_lower(found.value.value_or(""));
+    if (has(kSwitches, found.name) && value == "false") {
+      next_ += found.words;
+      return true;
+    }
     const bool valued =
         (found.name == "--finetuning-type" && value == "lora") || (found.name == "--quantization-bit" && value == "4");
     if (!valued && !(has(kSwitches, found.name) && (adapters_ || packed_))) return false;
@@ -205,16 +247,23 @@ class Line {
 
   /// How many processes there are is how many GPUs, if these are named on the line.
   bool say_gpus(const Found& found) {
-    static constexpr auto kCounts = std::to_array<std::string_view>(
-        {"--nproc-per-node", "--num-processes", "--num-gpus", "--nnodes", "--num-nodes", "--num-machines"});
+    static constexpr auto kCounts =
+        std::to_array<std::string_view>({"--nproc-per-node", "--num-processes", "--num-gpus"});
     const std::uint64_t named = named_gpus(gpus_);
+    const bool counts_nodes = has(kNodeCounts, found.name);
+    // One node, or nodes among which the GPUs that are named are divided.
+    const bool divides = named > 0 && nodes_ > 0 && named % nodes_ == 0 && all_processes_ == 0;
+    if (counts_nodes && found.value && parse_integer(*found.value) && (nodes_ == 1 || divides)) {
+      next_ += found.words;
+      return true;
+    }
     if (gpus_.empty() || all_processes_ == 0 || (named > 0 && named != all_processes_)) return false;
-    if (found.name == "--gpus" && named == 0) {
+    if (plan_name_of(found.name) == "gpus" && named == 0) {
       said_.insert(said_.end(), {"--gpus", fmt::format("{}x{}", all_processes_, gpus_)});
       next_ += found.words;
       return true;
     }
-    if (!has(kCounts, found.name)) return false;
+    if (!counts_nodes && !has(kCounts, found.name)) return false;
     next_ += found.words;
     return true;
   }
@@ -227,8 +276,23 @@ class Line {
     return true;
   }
 
+  /// What a server's option says by its value.
+  bool say_of_server(const Found& found) {
+    if (!found.value) return false;
+    std::optional<std::string> words;
+    if (found.name == "--override-tensor" || found.name == "-ot")
+      words = prefixed("--cpu-moe-layers ", host_experts_of(*found.value));
+    if (found.name == "--speculative-config") words = prefixed("--draft-model ", draft_of(*found.value));
+    if (engine_ == "tgi") words = words_of_tgi(found.name, *found.value);
+    if (!words) return false;
+    put(*words);
+    next_ += found.words;
+    return true;
+  }
+
   const std::vector<std::string>& words_;
   bool serves_;
+  std::string_view engine_;
   std::vector<std::string> said_;
   std::size_t next_ = 0;
   bool names_task_ = false;
@@ -247,8 +311,8 @@ class Line {
 
 }  // namespace
 
-std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves) {
-  return Line(options, serves).take();
+std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves, std::string_view engine) {
+  return Line(options, serves, engine).take();
 }
 
 }  // namespace gpuwarden::planning

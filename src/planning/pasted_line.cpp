@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/planning/pasted_line.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 #include <string_view>
 
 #include "gpuwarden/base/shell.hpp"
 #include "gpuwarden/base/text.hpp"
+#include "gpuwarden/planning/catalog.hpp"
 #include "planning/line_meanings.hpp"
 
 namespace gpuwarden::planning {
@@ -18,34 +22,53 @@ bool is_one_of(const std::array<std::string_view, N>& table, std::string_view wo
   return std::ranges::find(table, word) != table.end();
 }
 
-constexpr auto kPrograms = std::to_array<std::string_view>(
-    {"vllm",         "sglang", "python",           "python3",   "accelerate", "torchrun",
-     "deepspeed",    "trl",    "llamafactory-cli", "uv",        "uvx",        "sudo",
-     "nohup",        "env",    "llama-server",     "llama-cli", "llama",      "ollama",
-     "trtllm-serve", "docker", "podman",           "nerdctl"});
+constexpr auto kPrograms = std::to_array<std::string_view>({"vllm",
+                                                            "sglang",
+                                                            "python",
+                                                            "python3",
+                                                            "accelerate",
+                                                            "torchrun",
+                                                            "deepspeed",
+                                                            "trl",
+                                                            "llamafactory-cli",
+                                                            "uv",
+                                                            "uvx",
+                                                            "sudo",
+                                                            "nohup",
+                                                            "env",
+                                                            "llama-server",
+                                                            "llama-cli",
+                                                            "llama",
+                                                            "ollama",
+                                                            "trtllm-serve",
+                                                            "text-generation-launcher",
+                                                            "docker",
+                                                            "podman",
+                                                            "nerdctl"});
 constexpr auto kContainers = std::to_array<std::string_view>({"docker", "podman", "nerdctl"});
 /// Those whose every line serves.
-constexpr auto kServers =
-    std::to_array<std::string_view>({"llama-server", "llama-cli", "llama", "ollama", "trtllm-serve"});
+constexpr auto kServers = std::to_array<std::string_view>(
+    {"llama-server", "llama-cli", "llama", "ollama", "trtllm-serve", "text-generation-launcher"});
 /// What a program, or the beginning of a module's name, is of the engines besides vLLM.
 struct OfEngine {
   std::string_view program;
   std::string_view engine;
 };
 constexpr OfEngine kOfEngines[] = {
-    {"sglang", "sglang"},   {"llama-server", "llama.cpp"}, {"llama-cli", "llama.cpp"},
-    {"llama", "llama.cpp"}, {"ollama", "ollama"},          {"trtllm-serve", "tensorrt-llm"},
-    {"vllm", "vllm"}};
+    {"sglang", "sglang"}, {"llama-server", "llama.cpp"},    {"llama-cli", "llama.cpp"},          {"llama", "llama.cpp"},
+    {"ollama", "ollama"}, {"trtllm-serve", "tensorrt-llm"}, {"text-generation-launcher", "tgi"}, {"vllm", "vllm"}};
 /// An image of an engine, by a part of its name, and what it starts.
 struct Image {
   std::string_view part;
   std::string_view program;
   std::string_view action = {};
 };
-/// Sources: the ENTRYPOINT of vLLM's docker/Dockerfile (vllm-openai), of llama.cpp's .devops/cuda.Dockerfile (server).
+/// Sources: the ENTRYPOINT of vLLM's docker/Dockerfile (vllm-openai), of llama.cpp's .devops/cuda.Dockerfile (server),
+/// of TGI's Dockerfile (tgi-entrypoint.sh).
 /// SGLang's and NVIDIA's images start what is named behind them.
 constexpr Image kImages[] = {{"vllm-openai", "vllm", "serve"},
                              {"llama.cpp:server", "llama-server"},
+                             {"text-generation-inference", "text-generation-launcher"},
                              {"lmsysorg/sglang", {}},
                              {"nvcr.io/nvidia/", {}}};
 /// What follows a program's name.
@@ -149,6 +172,22 @@ bool begins_line(std::string_view word, std::string_view next) {
   return is_one_of(kServers, program) || (is_one_of(kPrograms, program) && starts);
 }
 
+/// "vllm serv" as "vllm serve": a program and what it is to do, one of them mistyped; empty: neither is near to any.
+std::string meant_by(std::string_view program, std::string_view action) {
+  const auto nearest = [](std::string_view word, std::span<const std::string_view> table) {
+    if (std::ranges::find(table, word) != table.end()) return std::string(word);
+    constexpr std::size_t kShortest = 3;
+    return word.size() < kShortest ? "" : closest_match(word, {table.begin(), table.end()});
+  };
+  const std::string meant = nearest(program, kPrograms);
+  if (meant.empty()) return "";
+  // A model's name has no second one behind it.
+  const bool serves_alone = is_one_of(kServers, meant) && (names_model_of_llama_cpp(action) || action == "--model");
+  const bool starts_script = is_script(action) || action == "-m";
+  const std::string what = serves_alone || starts_script ? std::string(action) : nearest(action, kActions);
+  return what.empty() || (meant == program && what == action) ? "" : fmt::format("{} {}", meant, what);
+}
+
 /// Options whose value may read like a line.
 bool takes_program(std::string_view option) { return option == "--engine" || option == "--program"; }
 
@@ -162,7 +201,8 @@ std::vector<std::string> words_of_quoted_line(const std::string& word) {
   const auto first = std::ranges::find_if_not(
       *words, [](const std::string& one) { return is_assignment(one) || one == "env" || one == "$"; });
   const bool line = first != words->end() && std::next(first) != words->end() &&
-                    (begins_line(*first, *std::next(first)) || (*first == "serve" && words->size() > 1));
+                    (begins_line(*first, *std::next(first)) || (*first == "serve" && words->size() > 1) ||
+                     !meant_by(program_of(*first), *std::next(first)).empty());
   if (!line) return {};
   if (words->front() == "$") words->erase(words->begin());
   return *std::move(words);
@@ -241,10 +281,8 @@ std::size_t say_in_own_words(const std::string& word, const std::string& behind,
   return 0;
 }
 
-/// The words of a line whose first one starts the program.
-std::vector<std::string> line_without_launcher(const std::vector<std::string>& words, bool names_a_task,
-                                               bool names_an_engine) {
-  const Head head = head_of(words);
+/// The words of a line behind those that start the program.
+std::vector<std::string> words_behind(const Head& head, const std::vector<std::string>& words) {
   std::vector<std::string> result;
   // Elsewhere than behind a program a script is an option's value.
   bool script_gone = !head.program && !(head.words < words.size() && is_script(words[head.words]));
@@ -274,25 +312,39 @@ std::vector<std::string> line_without_launcher(const std::vector<std::string>& w
   // ollama's names without a tag mean the latest.
   if (head.engine == "ollama" && !result.empty() && !result.front().starts_with('-') && !result.front().contains(':'))
     result.front() += ":latest";
-  result = with_meanings(result, head.serves);
-  if (!head.serves || names_a_task) return result;
-  const bool usual = head.engine == "vllm";
-  if (!head.engine.empty() && !(usual && names_an_engine))
-    result.insert(result.begin(), {"--engine", std::string(head.engine)});
-  result.insert(result.begin(), {"--task", "serve"});
   return result;
+}
+
+/// Where no word starts a program, but two nearly do, as no model's name does.
+Result<void> refuse_mistyped(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 1 < words.size() && words[i] != "--"; ++i) {
+    if (words[i].starts_with('-') || (i > 0 && takes_program(words[i - 1]))) continue;
+    if (begins_line(words[i], words[i + 1])) return {};
+    const std::string meant = meant_by(without_version(program_of(words[i])), words[i + 1]);
+    if (meant.empty() || find_model(words[i])) continue;
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{} {}' starts no program that is known", printable(words[i]), printable(words[i + 1])),
+                fmt::format("did you mean '{}'?", meant));
+  }
+  return {};
 }
 
 }  // namespace
 
-std::vector<std::string> without_launcher(const std::vector<std::string>& given) {
+Result<std::vector<std::string>> without_launcher(const std::vector<std::string>& given) {
   const std::vector<std::string> words = with_quoted_line_split(given);
-  const auto line = words.begin() + start_of_line(words);
-  std::vector<std::string> result(words.begin(), line);
-  std::ranges::move(
-      line_without_launcher(without_container({line, words.end()}), std::ranges::any_of(words, names_task),
-                            std::ranges::any_of(words, names_engine)),
-      std::back_inserter(result));
+  const std::ptrdiff_t start = start_of_line(words);
+  const std::vector<std::string> line = without_container({words.begin() + start, words.end()});
+  if (start == 0) GPUWARDEN_CHECK(refuse_mistyped(line));
+  const Head head = head_of(line);
+  std::vector<std::string> result(words.begin(), words.begin() + start);
+  std::ranges::move(words_behind(head, line), std::back_inserter(result));
+  result = with_meanings(result, head.serves, head.engine);
+  if (!head.serves || std::ranges::any_of(words, names_task)) return result;
+  const bool usual = head.engine == "vllm";
+  if (!head.engine.empty() && !(usual && std::ranges::any_of(words, names_engine)))
+    result.insert(result.begin(), {"--engine", std::string(head.engine)});
+  result.insert(result.begin(), {"--task", "serve"});
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/foreign_options.hpp"
 #include "gpuwarden/planning/pasted_line.hpp"
+#include "planning/plan_name.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -21,20 +22,6 @@ constexpr auto kListNames = std::to_array<std::string_view>({"lora-targets", "ca
 
 bool has_name(std::span<const std::string_view> table, std::string_view name) {
   return std::ranges::find(table, name) != table.end();
-}
-
-/// The plan's name of what was typed with its dashes; empty: it has none.
-std::string plan_name_of(std::string_view typed) {
-  const std::string name = hyphenated(typed);
-  if (name.starts_with("--")) {
-    const std::string own = name.substr(2);
-    if (has_name(workload_names(), own) || has_name(size_names(), own) || has_name(plan_names(), own)) return own;
-  }
-  for (const ForeignNames& row : kForeignNames) {
-    const auto names = split_words(row.also);
-    if (std::ranges::find(names, name) != names.end()) return std::string(row.name);
-  }
-  return "";
 }
 
 class LineReader {
@@ -63,7 +50,7 @@ class LineReader {
     const bool attached = equals != std::string::npos;
     const std::string typed = word.substr(0, equals);
     const std::string name = plan_name_of(typed);
-    if (name.empty()) return take_foreign(typed, attached);
+    if (name.empty()) return take_foreign(word, typed);
     if (has_name(kFlagNames, name)) {
       if (attached) return fail(ErrorCode::invalid_argument, fmt::format("{} takes no value", printable(typed)));
       return set(name, {});
@@ -80,11 +67,11 @@ class LineReader {
     return set(name, std::move(parts));
   }
 
-  Result<void> take_foreign(const std::string& typed, bool attached) {
+  Result<void> take_foreign(const std::string& word, const std::string& typed) {
     const ForeignOption* other = find_foreign_option(kForeignOptions, typed);
-    if (other == nullptr || other->kind == ForeignOption::Kind::refused)
-      return fail(ErrorCode::invalid_argument, fmt::format("unknown option '{}'", printable(typed)),
-                  other == nullptr ? "" : other->hint);
+    const bool attached = typed.size() < word.size();
+    const std::string behind = attached ? word.substr(typed.size() + 1) : "";
+    if (!is_taken(other)) return std::unexpected(refusal_of(other, typed, attached ? &behind : next_value()));
     GPUWARDEN_TRY(const bool value_follows, takes_next_word(*other, attached, next_value()));
     if (value_follows) ++next_;
     taken_.push_back(other);
@@ -117,7 +104,8 @@ class LineReader {
 Result<PastedLine> read_pasted_line(std::string_view line) {
   const auto words = split_shell_words(line);
   if (!words) return fail(ErrorCode::invalid_argument, "a quote is not closed on this line");
-  return LineReader(without_launcher(*words)).read();
+  GPUWARDEN_TRY(auto own, without_launcher(*words));
+  return LineReader(std::move(own)).read();
 }
 
 }  // namespace gpuwarden::planning

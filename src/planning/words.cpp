@@ -16,7 +16,7 @@ namespace {
 constexpr auto kSizeNames =
     std::to_array<std::string_view>({"hidden", "layers", "heads", "kv-heads", "intermediate", "vocab"});
 constexpr auto kPlanNames = std::to_array<std::string_view>(
-    {"model", "params", "family", "gpus", "gpus-per-node", "cpus", "tokens", "mfu", "calibrate"});
+    {"model", "params", "family", "gpus", "gpus-per-node", "cpus", "tokens", "mfu", "calibrate", "draft-model"});
 
 /// "7B", "350M", "8x7B": a number of parameters, not of bytes.
 bool counts_parameters(std::string_view text) {

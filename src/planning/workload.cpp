@@ -9,7 +9,9 @@
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/config.hpp"
+#include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/parameters.hpp"
+#include "planning/engines.hpp"
 #include "planning/formats.hpp"
 
 namespace gpuwarden::planning {
@@ -73,6 +75,37 @@ AdapterTargets targets_of(const ModelShape& model, const std::vector<std::string
 }
 
 }  // namespace
+
+double share_taken(const Workload& work) {
+  if (work.static_share > 0) return work.static_share;
+  return work.serving_utilization * (1 - traits_of(work.engine).spares);
+}
+
+std::string share_words(const Workload& work) {
+  if (work.static_share > 0) return fmt::format("--mem-fraction-static {:g}", work.static_share);
+  const double spares = traits_of(work.engine).spares;
+  return fmt::format("{:.0f}% utilization{}", work.serving_utilization * 100,
+                     spares > 0 ? fmt::format(", less {:.0f}% of what is left", spares * 100) : "");
+}
+
+Result<void> add_draft(const ModelShape& draft, Workload& work) {
+  if (work.settings.task != Task::serving)
+    return fail(ErrorCode::invalid_argument, "only a serving engine has a draft model",
+                "leave it out, or --task serve");
+  GPUWARDEN_TRY(Settings settings, settings_for(draft, "serve"));
+  settings.sequence = work.settings.sequence;
+  settings.micro_batch = work.settings.micro_batch;
+  settings.kv_bytes = work.settings.kv_bytes;
+  GPUWARDEN_TRY(const Estimate need, estimate(draft, settings));
+  const auto in = [&](Use use) { return Bytes(static_cast<std::uint64_t>(need.peak_moment().at(use))); };
+  const Bytes weights = in(Use::weights);
+  const Bytes cache = in(Use::kv_cache);
+  work.beside = Bytes(work.beside.value + weights.value + cache.value);
+  work.notes.push_back(fmt::format(
+      "the draft model {} is counted beside it, whole on each GPU: {} of weights and {} of cache for {} tokens",
+      printable(draft.name), format_size(weights), format_size(cache), settings.sequence));
+  return {};
+}
 
 std::vector<std::string_view> task_names() {
   std::vector<std::string_view> names;

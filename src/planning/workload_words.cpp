@@ -99,6 +99,7 @@ constexpr auto kWorkloadNames = std::to_array<std::string_view>({"task",
                                                                  "framework",
                                                                  "engine",
                                                                  "utilization",
+                                                                 "mem-fraction-static",
                                                                  "batched-tokens",
                                                                  "max-requests",
                                                                  "compile"});
@@ -259,6 +260,13 @@ void take_window(const Words& words, Workload& work) {
   const bool named = words.has("sequence") && !is_automatic(text) && !is_whole_window(words, text);
   if (work.settings.task != Task::serving || named) return;
   const std::uint32_t window = usual_window(work.model, work.engine);
+  if (work.engine == Engine::ollama && work.model.num_ctx > 0) {
+    // Source: ollama llm/server.go: num_ctx beyond what the model was trained with is lowered to that.
+    work.settings.sequence = window > 0 ? std::min(work.model.num_ctx, window) : work.model.num_ctx;
+    work.notes.push_back(fmt::format("{} tokens: the model's own parameters have num_ctx {}", work.settings.sequence,
+                                     work.model.num_ctx));
+    return;
+  }
   if (window == 0) {
     work.length = Length::assumed;
     work.notes.push_back(
@@ -308,7 +316,7 @@ Result<void> check_together(const Words& words, const ModelShape& model, const S
                                words.shown("task") + " inference or serve"));
   if (settings.task != Task::serving)
     GPUWARDEN_CHECK(refuse_any(
-        words, {"utilization"}, "only a serving engine takes a share of the memory",
+        words, {"utilization", "mem-fraction-static"}, "only a serving engine takes a share of the memory",
         fmt::format("{} serve; a measured utilization of arithmetic is {}", words.shown("task"), words.shown("mfu"))));
   if (settings.task != Task::serving)
     GPUWARDEN_CHECK(refuse_any(words, {"batched-tokens", "max-requests", "engine"}, "only a serving engine has it",
@@ -370,6 +378,22 @@ Result<Settings> read_settings(const Words& words, const ModelShape& model, cons
   return settings;
 }
 
+/// SGLang's own share of a GPU's memory.
+Result<void> read_static_share(const Words& words, Workload& work) {
+  GPUWARDEN_TRY(const auto share, read_share(words, "mem-fraction-static"));
+  if (!share) return {};
+  if (work.engine != Engine::sglang)
+    return fail(ErrorCode::invalid_argument, words.shown("mem-fraction-static") + ": only SGLang has it",
+                fmt::format("{} sglang, or {} SHARE", words.shown("engine"), words.shown("utilization")));
+  if (words.has("utilization"))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} and {} cannot be used together", words.shown("mem-fraction-static"),
+                            words.shown("utilization")),
+                "leave one of them out");
+  work.static_share = *share;
+  return {};
+}
+
 /// Where degrees are given but not how replicas share what is left: as the frameworks that have these degrees are run.
 /// Megatron-LM's and Megatron Bridge's recipes all have the distributed optimizer; torchtitan's data parallelism is
 /// FSDP. Other frameworks' replicas share nothing unless they are told to.
@@ -414,6 +438,7 @@ Result<Workload> workload_from(ModelShape model, const Words& words, const std::
   work.global_batch = global_batch;
   GPUWARDEN_TRY(const auto utilization, read_share(words, "utilization"));
   work.serving_utilization = utilization.value_or(traits_of(work.engine).share);
+  GPUWARDEN_CHECK(read_static_share(words, work));
   GPUWARDEN_CHECK(read_word_count(words, "batched-tokens", 1U << 24U, work.batched_tokens));
   GPUWARDEN_CHECK(read_word_count(words, "max-requests", 1U << 16U, work.max_requests));
   GPUWARDEN_CHECK(read_layer_split(words, work));

@@ -11,16 +11,16 @@ namespace {
 
 /// Accounts and machines of this name are everywhere: they tell nothing, and their names are ordinary words.
 constexpr auto kCommonNames = std::to_array<std::string_view>(
-    {"root",      "nobody",    "daemon",    "bin",     "sys",       "sync",  "mail",     "systemd", "ubuntu",
-     "debian",    "admin",     "user",      "users",   "test",      "guest", "gpu",      "cuda",    "nvidia",
-     "python",    "python3",   "torch",     "data",    "docker",    "slurm", "ray",      "jovyan",  "work",
-     "vagrant",   "ec2-user",  "azureuser", "runner",  "default",   "none",  "linux",    "local",   "host",
-     "localhost", "home",      "shared",    "public",  "kernel",    "model", "models",   "train",   "gdm",
-     "username",  "hostname",  "node",      "worker",  "all",       "null",  "true",     "false",   "unknown",
-     "other",     "app",       "build",     "busy",    "available", "lost",  "disabled", "conda",   "miniconda3",
-     "git",       "anaconda3", "spack",     "com",     "org",       "net",   "edu",      "gov",     "internal",
-     "lan",       "example",   "cluster",   "compute", "server",    "str",   "string",   "self",    "args",
-     "config",    "socket",    "optional"});
+    {"root",      "nobody",    "daemon",    "bin",     "sys",       "sync",   "mail",     "systemd", "ubuntu",
+     "debian",    "admin",     "user",      "users",   "test",      "guest",  "gpu",      "cuda",    "nvidia",
+     "python",    "python3",   "torch",     "data",    "docker",    "slurm",  "ray",      "jovyan",  "work",
+     "vagrant",   "ec2-user",  "azureuser", "runner",  "default",   "none",   "linux",    "local",   "host",
+     "localhost", "home",      "shared",    "public",  "kernel",    "model",  "models",   "train",   "gdm",
+     "username",  "hostname",  "node",      "worker",  "all",       "null",   "true",     "false",   "unknown",
+     "other",     "app",       "build",     "busy",    "available", "lost",   "disabled", "conda",   "miniconda3",
+     "git",       "anaconda3", "spack",     "com",     "org",       "net",    "edu",      "gov",     "internal",
+     "lan",       "example",   "cluster",   "compute", "server",    "str",    "string",   "self",    "args",
+     "config",    "socket",    "optional",  "memory",  "cpu",       "device", "pinned"});
 
 bool is_name_character(char c) { return is_word(c) || c == '-' || c == '.'; }
 

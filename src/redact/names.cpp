@@ -21,6 +21,20 @@ constexpr std::array<std::string_view, 9> kHostVariables{"HOSTNAME",          "H
                                                          "SLURM_SUBMIT_HOST", "MASTER_ADDR", "COMPUTERNAME",
                                                          "NODE_NAME",         "NODENAME",    "RAY_HEAD_NODE"};
 
+/// "host" is an ordinary word, too ("host: copying", host=cfg.address): its value counts where it is quoted, is all of
+/// the line behind the key that begins it, or has what names of machines have and words have not.
+bool names_host(std::string_view line, std::string_view key, std::size_t begin, std::string_view value) {
+  const std::string_view behind = line.substr(begin + value.size());
+  const std::string_view label = value.substr(0, value.find('.'));
+  // RFC 1123, 2.1: letters, digits and hyphens.
+  if (label.contains('_') || value.contains("linux")) return false;
+  const bool is_quoted = is_quote(before(line, begin)) && is_quote(at_or_end(behind, 0));
+  const bool is_line = trim(line).data() == key.data() && trim(behind).empty();
+  const bool is_prose = !behind.empty() && is_blank(behind.front()) && !trim(behind).empty();
+  const bool is_odd = std::ranges::any_of(label, [](char c) { return is_digit(c) || c == '-'; });
+  return is_quoted || is_line || (is_odd && !is_prose && is_letter(at_or_end(label, 0)));
+}
+
 std::string user_stand_in(std::size_t n) { return fmt::format("user-{}", n); }
 std::string host_stand_in(std::size_t n) { return fmt::format("host-{}", n); }
 std::string domain_stand_in(std::size_t n) { return fmt::format("domain-{}.example", n); }
@@ -105,7 +119,8 @@ void Redactor::Names::learn_assignment(std::string_view line, std::size_t separa
     --end;
   const std::string_view name = name_before(line, end);
   const bool user = is_among(kUserVariables, name);
-  if (!user && !is_among(kHostVariables, name) && !is_among(kHostKeys, to_lower(name))) return;
+  const bool sure_host = is_among(kHostVariables, name) || is_among(kHostKeys, to_lower(name));
+  if (!user && !sure_host && to_lower(name) != "host") return;
   std::size_t begin = separator + 1;
   while (is_blank(at_or_end(line, begin)) || is_quote(at_or_end(line, begin)) || at_or_end(line, begin) == '\\')
     ++begin;
@@ -116,7 +131,7 @@ void Redactor::Names::learn_assignment(std::string_view line, std::size_t separa
   const bool prose = line[separator] == ':' && !behind.empty() && is_blank(behind.front()) && !trim(behind).empty();
   if (user && !prose)
     add_user(value);
-  else if (!user)
+  else if (sure_host || (!user && names_host(line, name, begin, value)))
     add_host(value);
 }
 

@@ -28,7 +28,7 @@ std::string types_in_words(const Site& site, const std::string& partition) {
 
 /// The site's own spelling of a type.
 Result<std::string> type_of(const Request& request, const Site& site) {
-  if (request.gpu_type.empty()) return "";
+  if (request.gpu_type.empty() || !site.is_seen) return request.gpu_type;
   for (const TypeSummary& one : summarise(site, request.partition)) {
     if (to_lower(one.type) == to_lower(request.gpu_type)) return one.type;
   }
@@ -89,6 +89,7 @@ std::unexpected<Error> none_fits(const Request& request, const Site& site, const
 }
 
 Result<Partition> partition_of(const Request& request, const Site& site, const std::string& type) {
+  if (!site.is_seen) return Partition{.name = request.partition, .is_default = true, .up = true};
   const auto candidates = in_order(site, request.partition);
   if (candidates.empty()) {
     std::vector<std::string> names;
@@ -108,12 +109,12 @@ Result<Partition> partition_of(const Request& request, const Site& site, const s
 }
 
 /// As sinfo says where the user does not.
-Result<void> limit_time(const Request& request, const Partition& partition, Placed& placed) {
+Result<void> limit_time(const Request& request, const Site& site, const Partition& partition, Placed& placed) {
   if (request.time && partition.max_time && *request.time > *partition.max_time)
     return wrong(fmt::format("--time {} is more than partition {} allows", format_time(*request.time), partition.name),
                  fmt::format("at most --time {}", format_time(*partition.max_time)));
   placed.job.time = request.time;
-  if (request.time) return {};
+  if (request.time || !site.is_seen) return {};
   placed.job.time = partition.default_time ? partition.default_time : partition.max_time;
   placed.decisions.push_back(
       placed.job.time ? fmt::format("time limit {} ({} of partition {}; --time sets it)", format_time(*placed.job.time),
@@ -152,10 +153,14 @@ Result<Placed> place(const Request& request, const Site& site) {
   job.partition = partition.name;
   if (request.partition.empty() && !partition.is_default)
     placed.decisions.push_back(fmt::format("partition {} (Slurm's default has no such nodes)", partition.name));
-  if (fit.up < static_cast<int>(request.nodes))
+  if (!site.is_seen)
+    placed.decisions.emplace_back(
+        "this machine is of no Slurm cluster to ask: partition, GPU type and time limit are as given, or left to the "
+        "cluster");
+  if (site.is_seen && fit.up < static_cast<int>(request.nodes))
     placed.decisions.push_back(
         fmt::format("it will wait: {} of the {} nodes that could do it take jobs now", fit.up, fit.able));
-  GPUWARDEN_CHECK(limit_time(request, partition, placed));
+  GPUWARDEN_CHECK(limit_time(request, site, partition, placed));
   job.account = request.account;
   job.qos = request.qos;
   job.constraint = request.constraint;

@@ -14,6 +14,8 @@ namespace {
 constexpr std::chrono::seconds kPatience{60};
 /// Some KiB for each node and each job of a great cluster.
 constexpr std::size_t kMostAnswer = std::size_t{128} << 20U;
+/// slurm.conf is on no path, and DNS knows no server of it: the programs are installed, and no cluster is joined.
+constexpr const char* kNoCluster = "Could not establish a configuration source";
 constexpr const char* kAbsent = "this machine has no Slurm; try where sinfo works: a login node of the cluster";
 
 class RealPrograms final : public Programs {
@@ -48,6 +50,11 @@ std::unique_ptr<Programs> real_programs(Environment environment) {
   return std::make_unique<RealPrograms>(std::move(environment));
 }
 
+bool has_cluster(Programs& programs) {
+  const auto done = programs.run({.argv = {"scontrol", "show", "config"}, .deadline = kPatience});
+  return done && !done->standard_error.contains(kNoCluster);
+}
+
 Result<std::string> output_of(Programs& programs, std::vector<std::string> argv, ErrorCode code,
                               std::string standard_input) {
   const std::string program = argv.at(0);
@@ -63,8 +70,7 @@ Result<std::string> output_of(Programs& programs, std::vector<std::string> argv,
   if (done->truncated) return fail(ErrorCode::corrupt, fmt::format("{} prints more than is read", program));
   if (done->exit_code == 0) return std::move(done->standard_output);
   const std::string words = words_of(*done, program);
-  // slurm.conf is on no path, and DNS knows no server of it: the programs are installed, and no cluster is joined.
-  if (words.contains("Could not establish a configuration source"))
+  if (words.contains(kNoCluster))
     return fail(ErrorCode::unavailable,
                 fmt::format("{} finds no Slurm cluster: neither a slurm.conf nor a server that has one", program),
                 "try on a login node of the cluster; SLURM_CONF names its slurm.conf");

@@ -47,6 +47,15 @@ Result<Site> read_site(Programs& programs) {
   return site;
 }
 
+Result<Site> read_site_if_any(Programs& programs) {
+  if (has_cluster(programs)) return read_site(programs);
+  Site site;
+  site.is_seen = false;
+  // The GPUs' numbers are not named in the script then: they may mean others within a job.
+  site.constrains_devices = true;
+  return site;
+}
+
 Result<std::vector<Job>> read_queue(Programs& programs, const std::string& user, const std::string& partition) {
   std::vector<std::string> words{"squeue", "-h", "-o", kQueueFormat};
   if (!user.empty()) words.push_back("--user=" + user);

@@ -115,9 +115,7 @@ std::string undo(const PythonEnvironmentPlan& plan, const std::vector<fs::path>&
 
 Result<void> create_python_environment(const PythonEnvironmentPlan& plan, const Runner& run) {
   if (!plan.installed)
-    return fail(ErrorCode::unavailable, fmt::format("{} is not installed", plan.program),
-                plan.instead.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
-                                     : fmt::format("{} is installed", to_string(plan.instead.front())));
+    return fail(ErrorCode::unavailable, fmt::format("{} is not installed", plan.program), instead_of(plan));
   GPUWARDEN_TRY(const bool there, exists(plan));
   if (there)
     return fail(ErrorCode::invalid_argument,

@@ -70,8 +70,18 @@ Result<fs::path> folder_of(const PythonEnvironmentRequest& request) {
               "name the environment's folder from / on");
 }
 
-Result<void> check_cuda(const Version& cuda, const Knowledge& knowledge) {
-  if (knowledge.toolkit(cuda) != nullptr || cuda > knowledge.newest_toolkit()) return {};
+/// A later minor release may have come since; of a major release that is not known there is nothing to go by.
+Result<void> check_cuda(const Version& cuda, const Knowledge& knowledge, std::vector<std::string>& notes) {
+  if (knowledge.toolkit(cuda) != nullptr) return {};
+  const Version newest = knowledge.newest_toolkit();
+  const std::string newer = fmt::format("CUDA {} is newer than this knowledge base, which ends with {} (as of {})",
+                                        to_string(cuda), to_string(newest), knowledge.as_of());
+  if (cuda.major > newest.major)
+    return fail(ErrorCode::unsatisfied, newer, "a file for --knowledge adds a release that has come since");
+  if (cuda > newest) {
+    notes.push_back(newer + ": whether there are packages of it is not known");
+    return {};
+  }
   std::vector<std::string> known;
   for (const auto& toolkit : knowledge.toolkits()) {
     const std::string release = to_string(knowledge::release_of(toolkit.version));
@@ -221,6 +231,11 @@ std::vector<Maker> installed_makers(const Environment& variables) {
   return makers;
 }
 
+std::string instead_of(const PythonEnvironmentPlan& plan) {
+  return plan.instead.empty() ? "install conda, mamba, micromamba, uv or python3-venv"
+                              : fmt::format("--tool {0}: {0} is installed", to_string(plan.instead.front()));
+}
+
 Result<PythonEnvironmentRequest> read_python_environment(const std::string& name, const NamedValues& values) {
   GPUWARDEN_TRY(const auto cuda, read_option(values, "cuda", knowledge::read_version));
   if (!cuda) return values.refuse("an environment needs --cuda VERSION", "for example --cuda 12.4");
@@ -233,8 +248,8 @@ Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentReq
                                                       std::optional<Version> driver, const Knowledge& knowledge) {
   GPUWARDEN_CHECK(check(wanted, maker));
   PythonEnvironmentRequest request = wanted;
-  GPUWARDEN_CHECK(check_cuda(request.cuda, knowledge));
   PythonEnvironmentPlan plan;
+  GPUWARDEN_CHECK(check_cuda(request.cuda, knowledge, plan.notes));
   const bool in_folder = !is_conda(maker) || request.name.contains('/');
   if (in_folder) {
     GPUWARDEN_TRY(plan.folder, folder_of(request));

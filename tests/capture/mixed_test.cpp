@@ -45,6 +45,56 @@ TEST(Mixed, ASecondMachinesGpusAreLeftOutAndNamed) {
   EXPECT_TRUE(read_capture(std::string(kSmallQuery) + "GPU 3: NVIDIA L4 (UUID: GPU-1)\n", "one")->warnings.empty());
 }
 
+/// The PyTorch of the first machine in a text.
+std::string torch_in(std::string_view text) {
+  const auto capture = read_capture(text, "two.txt");
+  EXPECT_THAT(capture, IsOk()) << text;
+  if (!capture || !capture->snapshot.environment) return "";
+  for (const auto& python : capture->snapshot.environment->pythons) {
+    if (const auto* torch = facts::find_package(python, "torch")) return torch->version;
+  }
+  return "";
+}
+
+TEST(Mixed, WhatFollowsASecondMachinesGpusIsItsOwn) {
+  constexpr std::string_view kFirst =
+      "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01\n";
+  constexpr std::string_view kOther = "and the other:\nGPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-2)\n";
+  constexpr std::string_view kOld = ">>> torch.__version__\n'2.5.1+cu124'\n>>> torch.cuda.is_available()\nFalse\n";
+  constexpr std::string_view kNew = ">>> torch.__version__\n'2.9.1+cu130'\n>>> torch.cuda.is_available()\nTrue\n";
+  const std::string both = std::string(kFirst).append(kOld).append(kOther).append(kNew);
+  EXPECT_EQ(torch_in(both), "2.5.1+cu124");
+  EXPECT_EQ(read_capture(both, "two.txt")->snapshot.environment->pythons.at(0).cuda_available, false);
+  EXPECT_EQ(torch_in(std::string(kFirst).append(kOther).append(kNew)), "") << "nobody said the first one's";
+  EXPECT_EQ(torch_in(std::string(kFirst).append(kOther).append("torch==2.9.1+cu130\n")), "");
+  EXPECT_EQ(torch_in(std::string(kFirst).append(kOther).append(kFirst).append(kNew)), "2.9.1+cu130")
+      << "its GPUs are named again";
+}
+
+TEST(Mixed, AReportNamesItsGpusItself) {
+  EXPECT_EQ(torch_in("GPU 0: NVIDIA L4 (UUID: GPU-1)\nGPU 0: NVIDIA A10 (UUID: GPU-8)\nPyTorch version: 2.4.0+cu121\n"
+                     "CUDA used to build PyTorch: 12.1\nIs CUDA available: True\nGPU models and configuration: GPU 0: "
+                     "NVIDIA L4\nNvidia driver version: 550.120\n[pip3] torch==2.4.0\n"),
+            "2.4.0+cu121");
+}
+
+TEST(Mixed, ASecondReportAboutOtherGpusIsLeftOutAndNamed) {
+  constexpr std::string_view kFirst =
+      "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\nGPU models and configuration: GPU 0: NVIDIA "
+      "GeForce RTX 5090\n";
+  constexpr std::string_view kSecond =
+      "PyTorch version: 2.9.1+cu130\nCUDA used to build PyTorch: 13.0\nIs CUDA available: True\nGPU models and "
+      "configuration: GPU 0: NVIDIA H100 80GB HBM3\nNvidia driver version: 580.65.06\n";
+  const auto two = read_capture(std::string(kFirst).append("\n").append(kSecond), "two.txt");
+  ASSERT_THAT(two, IsOk());
+  ASSERT_EQ(two->warnings.size(), 1U);
+  EXPECT_EQ(two->warnings[0], "line 5: PyTorch collect_env of another machine; only the first one's is read");
+  EXPECT_FALSE(two->snapshot.driver_version.has_value()) << "that is the second one's";
+  const auto again = read_capture(std::string(kSecond).append("\n").append(kSecond), "again.txt");
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->warnings.empty()) << "the same machine, asked twice";
+}
+
 TEST(Mixed, GpusOfOtherModelsUnderTheSameNumbersAreAnotherMachines) {
   const auto capture = read_capture(std::string(kSmallQuery) +
                                         "GPU 0: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"

@@ -151,5 +151,16 @@ TEST(PythonAnswers, WhatIsNoAnswerIsLeftAlone) {
   EXPECT_FALSE(read_capture("device = 'cuda' if torch.cuda.is_available() else 'cpu'\nFalse\n", "test"));
 }
 
+TEST(PythonAnswers, OfOtherMachinesAreNotTakenForTheNamedOnes) {
+  const auto capture = read_capture(
+      "=== node1 ===\nGPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n=== node2 ===\n>>> torch.__version__\n"
+      "'2.9.1+cu130'\n=== node3 ===\n>>> torch.__version__\n'2.5.1+cu124'\n",
+      "nodes.txt");
+  ASSERT_TRUE(capture.has_value());
+  ASSERT_EQ(capture->warnings.size(), 1U);
+  EXPECT_EQ(capture->warnings[0], "line 4: Python's answers are of node2, node3; only those of node1 are read");
+  EXPECT_FALSE(capture->snapshot.environment.has_value());
+}
+
 }  // namespace
 }  // namespace gpuwarden::capture

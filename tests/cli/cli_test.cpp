@@ -432,6 +432,18 @@ TEST_F(Cli, NoCommandHasAnOptionTwice) {
   EXPECT_GE(commands, 15U);
 }
 
+TEST_F(Cli, ActionsTakeTheirOwnOperandsAlone) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"memory", "status", "x"},
+                                                {"sim", "list", "x"},
+                                                {"driver", "history", "x"},
+                                                {"slurm", "nodes", "x"},
+                                                {"env", "check", "x"}})
+    expect_error(words, 2, words[0] + " " + words[1] + ": unexpected argument 'x'");
+  EXPECT_THAT(run({"sim", "stop", "lab", "--json"}).standard_error,
+              AllOf(HasSubstr("sim stop prints no JSON"), HasSubstr("sim list, show, start do")));
+  expect_error({"slurm", "follow", "1", "--json"}, 2, "slurm follow prints no JSON");
+}
+
 TEST_F(Cli, WhatMeansNothingWithSlurmIsToldBeforeItIsAsked) {
   const auto refused = [&](std::vector<std::string> words, const std::string& what) {
     words.insert(words.begin(), {"run", "--slurm"});

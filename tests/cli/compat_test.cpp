@@ -126,7 +126,7 @@ TEST_F(Compat, WhatNoDriverHelpsIsSaidToBeSo) {
   EXPECT_THAT(cpu.standard_output, HasSubstr("it does not use the GPU, and needs no driver"));
   const auto flash = run({"compat", "flash-attn", "--gpu", "T4"});
   EXPECT_EQ(flash.exit_code, 1);
-  EXPECT_THAT(flash.standard_output, HasSubstr("no: Tesla T4 has compute capability 7.5"));
+  EXPECT_THAT(flash.standard_output, HasSubstr("no: Tesla T4 has compute capability 7.5\n\nas its maintainers say\n"));
   EXPECT_THAT(run({"compat", "cudnn", "--gpu", "T4"}).standard_output, HasSubstr("not judged: "));
 }
 
@@ -174,7 +174,12 @@ TEST_F(Compat, WhatIsNewerThanTheKnowledgeIsSaidToBeSo) {
   EXPECT_EQ(driver.exit_code, 0);
   EXPECT_THAT(driver.standard_output, HasSubstr("newer than this knowledge base"));
   EXPECT_EQ(answer({"torch==99.1+cu130"})["newer_than_known"], true);
-  EXPECT_EQ(run({"compat", "torch==99.1+cu130"}).exit_code, 0);
+  EXPECT_EQ(run({"compat", "torch==99.1+cu130"}).exit_code, 1) << "not known, like one that is too old to be";
+  EXPECT_EQ(answer({"torch==99.1"})["companions"], nlohmann::json::array());
+  const auto vllm = run({"compat", "vllm==99", "--gpu", "H100"});
+  EXPECT_EQ(vllm.exit_code, 1);
+  EXPECT_EQ(vllm.standard_output, "vLLM 99 is not in this knowledge base\n");
+  EXPECT_EQ(run({"compat", "vllm==0.99", "--gpu", "H100"}).exit_code, 0) << "by the needs of the newest before it";
   EXPECT_EQ(run({"compat", "cuda", "12.7", "--driver", "570"}).exit_code, 0) << "no toolkit, but drivers offer it";
   EXPECT_EQ(run({"compat", "torch==0.1"}).exit_code, 1);
 }
@@ -247,8 +252,8 @@ TEST_F(Compat, AnArchitectureAndAnXid) {
 
 TEST_F(Compat, RanksGpusForAJobByARuleThatItStates) {
   const auto job = answer({"--for", "train llama-3-8b"});
-  EXPECT_EQ(job["bytes_needed"], 128e9);
-  EXPECT_THAT(job["rule"].get<std::string>(), HasSubstr("16 bytes per parameter"));
+  EXPECT_EQ(job["model"], "meta-llama/Meta-Llama-3-8B");
+  EXPECT_THAT(job["rule"].get<std::string>(), HasSubstr("as gpuwarden plan counts it"));
   EXPECT_EQ(job["ranking"][0]["gpus"], 1);
   const auto few = answer({"serve", "llama-3-70b", "--gpu", "A100,L4"})["ranking"];
   for (const auto& row : few)
@@ -256,6 +261,24 @@ TEST_F(Compat, RanksGpusForAJobByARuleThatItStates) {
   EXPECT_GE(few.size(), 3U) << "all kinds of A100";
   EXPECT_EQ(answer({"--for", "train llama-3-8b", "--simulate", "h100x8"})["here"]["present"], 8);
   EXPECT_EQ(run({"compat", "--for", "train llama-3-405b", "--simulate", "t4x1"}).exit_code, 1);
+}
+
+TEST_F(Compat, SelectAndDoctorCountTheSameGpusForAJob) {
+  const auto agree = [&](const std::string& task, const std::string& model) {
+    const std::string purpose = task + " " + model;
+    const auto selected = json({"select", "--model", model, "--task", task, "--simulate", "h100x8"});
+    const auto here = answer({"--for", purpose, "--simulate", "h100x8"})["here"];
+    const auto doctor =
+        json({"doctor", "--for", purpose, "--only", "purpose-needs-more-memory", "--simulate", "h100x8"});
+    const std::size_t gpus = selected["satisfied"] == true ? selected["selected"].size() : 0;
+    EXPECT_EQ(here.is_null() ? 0U : here["needed"].get<std::size_t>(), gpus) << purpose;
+    EXPECT_EQ(doctor["findings"].empty(), gpus > 0) << purpose;
+  };
+  agree("train", "llama-3-8b");
+  agree("train", "mixtral-8x7b");
+  agree("serve", "qwen3-235b-a22b");
+  agree("serve", "llama-3.1-405b");
+  agree("lora", "llama-3.1-70b");
 }
 
 TEST_F(Compat, TheMatrixHasEveryGpuOrThoseThatAreNamed) {

@@ -63,6 +63,14 @@ TEST_F(DisableCli, SaysWhatIsWrongWithTheCommand) {
   EXPECT_THAT(run({"enable", "1"}).standard_output, HasSubstr("was not disabled"));
 }
 
+TEST_F(DisableCli, AllAreTakenOutAndPutBackByOneWord) {
+  EXPECT_THAT(run({"disable", "all", "--reason", "the room is too warm"}).standard_output,
+              AllOf(HasSubstr("GPU 0 is disabled"), HasSubstr("GPU 1 is disabled")));
+  EXPECT_EQ(run({"enable", "all"}).exit_code, 0);
+  EXPECT_EQ(json({"disable", "--all", "--reason", "the room is too warm"})["disabled"].size(), 2U);
+  EXPECT_EQ(run({"enable", "--all"}).exit_code, 0);
+}
+
 TEST_F(DisableCli, AGpuThatWasTakenOutCanBeEnabledByItsUuid) {
   const std::string uuid = json({"disable", "1", "--reason", "loud"})["disabled"][0]["uuid"];
   environment_["GPUWARDEN_SIMULATE"] = "h100x8";

@@ -187,7 +187,7 @@ TEST_F(DriverCommand, DoubtsABranchThatNoRepositoryConfirmed) {
 TEST_F(DriverCommand, RefusesWrongWords) {
   const std::string root = debian_root();
   expect_error({"driver", "upgrade"}, 2, "unknown action 'upgrade'");
-  expect_error({"driver", "plan", "now"}, 2, "unknown action 'plan now'");
+  expect_error({"driver", "plan", "now"}, 2, "driver plan: unexpected argument 'now'");
   expect_error({"driver", "plan", "--root", root, "--branch", "new"}, 2, "'new' is not a driver branch");
   expect_error({"driver", "plan", "--root", root, "--driver-version", "580"}, 2, "'580' is not a driver version");
   expect_error({"driver", "plan", "--root", root, "--driver-version", "580.1;reboot"}, 2, "is not a driver version");

@@ -113,6 +113,23 @@ TEST_F(LeaseCli, WhatIsStartedWithinALeaseUsesWhatItHolds) {
   EXPECT_EQ(run({"run", "-q", "--", "true"}).exit_code, 0) << "something is still held";
 }
 
+TEST_F(LeaseCli, WhatACommandOfALeaseStartsHoldsWhatTheCommandChoseAlone) {
+  ASSERT_EQ(run({"sim", "start", "lab", "--fleet", "h100x8"}).exit_code, 0);
+  environment_["GPUWARDEN_SIMULATE"] = "lab";
+  const std::string gw = GPUWARDEN_PROGRAM;
+  const std::string count = "ls -l /proc/self/fd | grep -o 'GPU-[0-9a-f-]*' | sort -u | wc -l";
+  const auto held = [&](const std::string& inner) {
+    return run({"lease", "-n", "3", "--", "sh", "-c", gw + " " + inner + " -- sh -c \"" + count + "\""})
+        .standard_output;
+  };
+  EXPECT_EQ(run({"lease", "-n", "3", "--", "sh", "-c", count}).standard_output, "3\n");
+  EXPECT_EQ(held("run -q -n 1"), "1\n");
+  EXPECT_EQ(held("run -q -n 2"), "2\n");
+  EXPECT_EQ(held("lease -n 1"), "1\n");
+  EXPECT_EQ(held("run -q --device cpu"), "3\n") << "it chose none";
+  EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
+}
+
 TEST_F(LeaseCli, CommandsWithinOneLeaseKeepOutOfEachOthersWay) {
   const std::string gw = GPUWARDEN_PROGRAM;
   const auto told = run({"lease", "--", "sh", "-c",

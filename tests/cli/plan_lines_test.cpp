@@ -56,6 +56,29 @@ TEST_F(PlanLines, WordsThatStartAProgramAreLeftOut) {
   EXPECT_EQ(plan({"./llama-server", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "--gpus", "l4"}),
             plan({"Qwen3-8B-Q4_K_M.gguf", "--sequence", "8192", "--gpus", "l4"}));
   expect_error({"plan", "vllm", "serve", "--gpus", "l4"}, 2, "no model is given");
+  expect_error({"plan", "--gpus", "l4", "vllm serv gpt2"}, 2, "did you mean 'vllm serve'?");
+  expect_error({"plan", "llamafactory-cli train --stage=dpo --model_name_or_path gpt2", "--gpus", "l4"}, 2,
+               "'--stage dpo' is not planned");
+}
+
+TEST_F(PlanLines, WhatAServersOwnOptionsSayIsCounted) {
+  const auto sglang =
+      plan({"python -m sglang.launch_server --model-path Qwen/Qwen3-8B --mem-fraction-static 0.6", "--gpus", "l40s"});
+  EXPECT_EQ(sglang["serving"]["engine"], "sglang");
+  const auto usual = plan({"python -m sglang.launch_server --model-path Qwen/Qwen3-8B", "--gpus", "l40s"});
+  EXPECT_LT(sglang["serving"]["cache_bytes"].get<double>(), 0.7 * usual["serving"]["cache_bytes"].get<double>());
+  const auto high =
+      plan({"python -m sglang.launch_server --model-path Qwen/Qwen3-8B --mem-fraction-static 0.99", "--gpus", "l40s"});
+  EXPECT_THAT(high["notes"].dump(), HasSubstr("may run out of memory when prompts come"));
+  const auto draft = plan({"llama-server -m Qwen3-32B-Q4_K_M.gguf -c 8192 -md Qwen3-0.6B-Q8_0.gguf", "--gpus", "l40s"});
+  EXPECT_THAT(draft["notes"].dump(), HasSubstr("the draft model Qwen/Qwen3-0.6B is counted beside it"));
+  const auto unknown = plan({"llama-server -m Qwen3-32B-Q4_K_M.gguf -c 8192 -md mine.gguf", "--gpus", "l40s"});
+  EXPECT_THAT(unknown["notes"].dump(), HasSubstr("the draft model is left out: no model 'mine"));
+  EXPECT_LT(draft["serving"]["cache_bytes"].get<double>(), unknown["serving"]["cache_bytes"].get<double>());
+  const auto tgi =
+      plan({"text-generation-launcher --model-id Qwen/Qwen3-8B --max-total-tokens 8192", "--gpus", "l40s"});
+  EXPECT_EQ(tgi["serving"]["engine"], "tgi");
+  EXPECT_NE(tgi["verdict"], "does_not_fit");
 }
 
 TEST_F(PlanLines, AQuotedLineIsReadAsItsWords) {

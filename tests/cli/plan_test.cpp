@@ -364,7 +364,8 @@ TEST_F(Plan, OptionsThatAreNoneHereAreAnsweredWithTheRightSpelling) {
   answered("-np", "--max-requests N");
   answered("--config_file=fsdp.yaml", "is not read");
   // Named as ours would be, but something else there.
-  answered("--mem-fraction-static=0.8", "--utilization SHARE");
+  answered("--mem-fraction-static=0.8", "only a serving engine");
+  answered("--free-gpu-memory-fraction=0.8", "--utilization SHARE");
 }
 
 TEST_F(Plan, AnEnginesWholeCommandLineMayBePasted) {

@@ -90,6 +90,8 @@ TEST_F(RunCommand, AFailedJobIsStartedAgainAndSaysWhy) {
   EXPECT_THAT(done.standard_error, HasSubstr("try 1 ended with exit code 1"));
   EXPECT_THAT(done.standard_error, HasSubstr("ConnectionError: gone (at"));
   EXPECT_THAT(done.standard_error, HasSubstr("starting again in 0.0 s"));
+  EXPECT_THAT(done.standard_error, AllOf(HasSubstr("finished after 2 tries in "),
+                                         HasSubstr("  all tries: ranks ran for "), HasSubstr("  the last try, ")));
 }
 
 TEST_F(RunCommand, APostMortemIsKeptWithoutSecretsAndShown) {

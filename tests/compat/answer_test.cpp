@@ -272,16 +272,50 @@ TEST_F(Compatibility, ADriverThatDoesNotServeTheGpuIsToldAndTheFrameworksAreForO
   EXPECT_NE(found.newest_torch, nullptr);
 }
 
+planning::Workload job_of(std::string_view purpose) {
+  const auto read = doctor::parse_purpose(purpose);
+  EXPECT_TRUE(read && read->work) << purpose;
+  return *read->work;
+}
+
 TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
   const Asked asked = at("H100", "");
-  const JobAnswer one = answer_job(asked, {.training = true, .parameters = 70e9});
+  const JobAnswer one = answer_job(asked, job_of("train llama-3-70b"));
   EXPECT_FALSE(one.here);
   EXPECT_FALSE(one.does_not_fit) << "named GPUs are candidates, not all that there is";
   const facts::Snapshot machine = testing::fleet(1);
   const Place own = place_of(machine, known());
-  const JobAnswer here = answer_job({known(), own, kWhen}, {.training = true, .parameters = 405e9});
+  const JobAnswer here = answer_job({known(), own, kWhen}, job_of("train llama-3.1-405b"));
   EXPECT_TRUE(here.does_not_fit);
   EXPECT_FALSE(here.positive);
+}
+
+TEST_F(Compatibility, FewestGpusThenTheRateDecide) {
+  const Asked asked = at("", "");
+  const JobAnswer training = answer_job(asked, job_of("train llama-3-8b"));
+  ASSERT_GT(training.ranking.size(), 5U);
+  EXPECT_NEAR(training.parameters, 8.03e9, 1e7);
+  EXPECT_GT(training.bytes_needed, 8 * training.parameters);
+  EXPECT_EQ(training.ranking[0].gpus, 1U);
+  for (std::size_t i = 1; i < training.ranking.size(); ++i) {
+    EXPECT_LE(training.ranking[i - 1].gpus, training.ranking[i].gpus);
+    EXPECT_NE(training.ranking[i].model->architecture, "Volta") << "left by the newest toolkit";
+  }
+  const JobAnswer serving = answer_job(at("L4,L40S", ""), job_of("serve llama-3-8b"));
+  ASSERT_THAT(serving.ranking, SizeIs(2));
+  EXPECT_EQ(serving.ranking[0].model->name, "NVIDIA L40S") << "one of either holds it; its memory is faster";
+  EXPECT_THAT(serving.rule, HasSubstr("Meta-Llama-3-8B, 8.03 billion parameters, 8192 tokens a request"));
+  EXPECT_THAT(answer_job(at("RTX 4090", ""), job_of("train llama-3.1-405b")).ranking, IsEmpty());
+}
+
+TEST_F(Compatibility, TheModelsOwnShapeCountsAndNotTheLastNumberOfItsName) {
+  const JobAnswer sparse = answer_job(at("H100 80GB HBM3", ""), job_of("serve qwen3-235b-a22b"));
+  ASSERT_THAT(sparse.ranking, SizeIs(1));
+  EXPECT_EQ(sparse.ranking[0].gpus, 8U) << "22 billion are active, 235 are held";
+  const JobAnswer packed = answer_job(at("H100 80GB HBM3", ""), job_of("serve gpt-oss-120b"));
+  EXPECT_EQ(packed.ranking[0].gpus, 2U) << "its weights are stored in 4 bits";
+  EXPECT_NEAR(answer_job(at("H100", ""), job_of("train foo-30b-a3b")).parameters, 30e9, 1e9)
+      << "no model that is known";
 }
 
 TEST_F(Compatibility, TheMatrixJudgesEveryGpuOfThePlaceOnce) {

@@ -84,6 +84,43 @@ TEST(OnePlan, AWheelForAnUnknownDriverSaysWhichItNeeds) {
   EXPECT_THAT(all, HasSubstr("/whl/cu130   # needs driver 580"));
 }
 
+TEST(OnePlan, WhatIsMadeForOnePyTorchComesWithIt) {
+  std::string report(kOldSoftware);
+  report +=
+      "[pip3] xformers==0.0.27.post2\n[pip3] bitsandbytes==0.43.0\n"
+      "[pip3] flash-attn==2.7.4.post1+cu12torch2.4cxx11abiFALSE\n";
+  const std::string all = told(report);
+  EXPECT_THAT(all, AllOf(HasSubstr("pip install --no-deps xformers==0.0.34 --index-url "
+                                   "https://download.pytorch.org/whl/cu129"),
+                         HasSubstr("pip install 'bitsandbytes>="), HasSubstr("pip install flash-attn --force")));
+  EXPECT_THAT(all, AllOf(Not(HasSubstr("bitsandbytes-without-cuda")), Not(HasSubstr("extension-differs-from-torch"))));
+  report.replace(report.find("Python version: 3.12.3"), 22, "Python version: 3.9.21");
+  EXPECT_THAT(told(report), AllOf(HasSubstr("torch==2.8 --index-url https://download.pytorch.org/whl/cu128"),
+                                  HasSubstr("xformers==0.0.32.post2"), HasSubstr("cuda-toolkit-12-8")))
+      << "a PyTorch that this Python has";
+}
+
+TEST(OnePlan, AWheelThatTheSystemIsTooOldForSaysSo) {
+  std::string report(kOldSoftware);
+  report += "Libc version: glibc-2.27\n";
+  EXPECT_THAT(told(report), HasSubstr("it needs glibc 2.28, here is 2.27"));
+  EXPECT_THAT(told(kOldSoftware), Not(HasSubstr("glibc")));
+}
+
+TEST(OnePlan, AVllmBringsThePyTorchThatTheDriverRuns) {
+  const std::string all = told(
+      "nvidia-smi | NVIDIA-SMI 535.183.01   Driver Version: 535.183.01   CUDA Version: 12.2 |\nGPU 0: NVIDIA "
+      "A100-PCIE-40GB (UUID: GPU-1)\ntorch==2.9.1+cu130\nvllm==0.11.0\n");
+  EXPECT_THAT(all, HasSubstr("torch-needs-newer-driver: PyTorch 2.9.1 (CUDA 13.0) needs driver 580 or newer; "
+                             "535.183.01 is installed\n  pip install vllm==0.11.0   # brings PyTorch 2.8\n"));
+  EXPECT_THAT(all, Not(HasSubstr("pip install torch=="))) << "vLLM would undo it";
+}
+
+TEST(OnePlan, AVllmOfAnotherMakersPyTorchIsNotReplacedByTheOneForCuda) {
+  const std::string all = told("torch==2.9.1+rocm6.4\nvllm==0.11.0\n");
+  EXPECT_THAT(all, Not(HasSubstr("pip install vllm")));
+}
+
 TEST(OnePlan, BuildsForTheCpuAndForOtherMakersPinNoTriton) {
   for (const std::string_view build : {"2.9.1+cpu", "2.9.1+rocm6.4"}) {
     facts::Snapshot machine = healthy_machine();

@@ -78,7 +78,7 @@ constexpr auto kPurpose = std::to_array<Case>({
     {"purpose-version-chosen", [](Snapshot& m) { remove_package(m, "vllm"); },
      [](Snapshot& m) { remove_package(m, "vllm"); }, "vLLM is not installed;", "vllm", "pytorch"},
     {"purpose-architecture-not-built", [](Snapshot&) {}, [](Snapshot&) {}, "needs CUDA 9.0 to 12.9", "sm_70", "sm_89"},
-    {"purpose-needs-more-memory", [](Snapshot&) {}, [](Snapshot&) {}, "train llama-3-70b needs about",
+    {"purpose-needs-more-memory", [](Snapshot&) {}, [](Snapshot&) {}, "train llama-3-70b does not fit 4 x",
      "train llama-3-70b", "train llama-3-8b"},
 });
 
@@ -264,8 +264,8 @@ TEST(PurposeChecks, AModelsNameIsWorkToServe) {
   const auto purpose = doctor::parse_purpose("Qwen3-32B");
   ASSERT_TRUE(purpose.has_value());
   ASSERT_TRUE(purpose->work.has_value());
-  EXPECT_FALSE(purpose->work->training);
-  EXPECT_DOUBLE_EQ(purpose->work->parameters, 32e9);
+  EXPECT_EQ(purpose->work->settings.task, planning::Task::serving);
+  EXPECT_EQ(purpose->work->model.name, "Qwen/Qwen3-32B");
   EXPECT_FALSE(doctor::parse_purpose("qwen3").has_value()) << "no size in its name";
 }
 

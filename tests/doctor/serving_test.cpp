@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each check of serving engines: what makes it speak alone, and what only nearly does.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -173,6 +174,22 @@ TEST(ServingChecks, VllmForCudaTwelveBesideAPyTorchThatBringsOnlyThirteenIsNamed
   EXPECT_EQ(found_in(machine), "vllm-cuda-differs");
   add_package(machine, "nvidia-cuda-runtime-cu12", "12.9.79");
   EXPECT_FALSE(found_in(machine).contains("vllm-cuda-differs")) << "its libraries are there";
+}
+
+TEST(ServingChecks, ATritonForBlackwellIsOneThatThePyTorchTakes) {
+  Snapshot machine = healthy_machine();
+  machine.origin = "report.txt";
+  use_gpus(machine, "NVIDIA B200", {10, 0});
+  use_torch(machine, "2.7.1+cu128", "12.8", "0.22.1");
+  remove_toolkits(machine);
+  set_package(machine, "triton", "3.3.0");
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("pip install triton==3.3.1"));
+  use_torch(machine, "2.9.1+cu130", "13.0", "0.24.1");
+  set_package(machine, "triton", "3.3.0");
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("pip install 'triton==3.5.*'"));
+  use_torch(machine, "2.8.0.dev20250331+cu128", "12.8", "0.22.1");
+  set_package(machine, "triton", "3.3.0");
+  EXPECT_THAT(fixes_of(machine), ::testing::HasSubstr("pip install 'triton>=3.3.1'")) << "a nightly's is not known";
 }
 
 }  // namespace

@@ -106,6 +106,10 @@ TEST_F(Healing, AFailureThatMayPassIsTriedAgainWithItsNumber) {
   EXPECT_LT(pauses_[0], pauses_[1]);
   EXPECT_TRUE(to_json(healed)["post_mortem"].is_null()) << "it ended well";
   EXPECT_EQ(to_json(healed)["attempts"].size(), 2U);
+  EXPECT_EQ(to_json(healed)["total"]["tries"], 3U);
+  EXPECT_EQ(healed.total.tries, 3U);
+  EXPECT_GE(healed.total.run_time, healed.report.end.wall_time);
+  EXPECT_GE(healed.total.wall_time, healed.total.run_time);
 }
 
 TEST_F(Healing, TheLastFailureIsTheJobsEnd) {

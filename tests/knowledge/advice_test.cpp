@@ -119,26 +119,5 @@ TEST(Advice, ASitesRuleComesOverTheTables) {
   EXPECT_EQ(driver_needs(*site, h100, Version{12, 4}, "something else", kToday).required, (Version{525, 60, 13}));
 }
 
-TEST(Advice, FewestGpusThenTheRateDecide) {
-  std::vector<const GpuModel*> all;
-  for (const GpuModel& model : known().models()) all.push_back(&model);
-  const auto training = rank_for(known(), {true, 8e9}, all);
-  ASSERT_GT(training.size(), 5U);
-  EXPECT_EQ(bytes_needed({true, 8e9}), 128e9);
-  EXPECT_EQ(training[0].gpus, 1);
-  EXPECT_GT(training[0].model->memory_gb * 0.9, 128);
-  for (std::size_t i = 1; i < training.size(); ++i) {
-    EXPECT_LE(training[i - 1].gpus, training[i].gpus);
-    EXPECT_NE(training[i].model->architecture, "Volta") << "left by the newest toolkit";
-  }
-  const auto serving = rank_for(known(), {false, 8e9}, {known().model("NVIDIA L4"), known().model("NVIDIA L40S")});
-  ASSERT_EQ(serving.size(), 2U);
-  EXPECT_EQ(serving[0].model->name, "NVIDIA L40S") << "one of either holds it; its memory is faster";
-  const auto large = rank_for(known(), {true, 70e9}, {known().model("NVIDIA GeForce RTX 4090")});
-  EXPECT_TRUE(large.empty() || large[0].gpus > 8);
-  EXPECT_TRUE(rank_for(known(), {true, 1e15}, all).empty());
-  EXPECT_THAT(rule_of({true, 8e9}), ::testing::HasSubstr("128 GB"));
-}
-
 }  // namespace
 }  // namespace gpuwarden::knowledge

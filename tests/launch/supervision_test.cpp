@@ -10,6 +10,7 @@
 #include "gpuwarden/launch/leftovers.hpp"
 #include "gpuwarden/lease/lease_store.hpp"
 #include "launch/jobs.hpp"
+#include "launch/record.hpp"
 #include "support/matchers.hpp"
 
 namespace gpuwarden::launch {
@@ -262,15 +263,20 @@ TEST_F(Supervision, WhatClearedItsEnvironmentIsFoundByTheLeaseThatItHolds) {
     };
     const auto held = store->claim({}, choose);
     if (!held || !*held) ::_exit(120);
+    // Its lock goes with the program that begins.
+    const auto record = RunRecord::make(folder, run_id, {}, (*held)->descriptors());
+    if (!record) ::_exit(120);
     put(dir_ / "up.0", std::to_string(::getpid()));
     const char* const none[] = {nullptr};
     ::execle("/bin/sleep", "sleep", "600", nullptr, none);
     ::_exit(120);
   }
   ASSERT_TRUE(soon([&] { return all_up(1); }));
-  put(folder / ("run-" + run_id + ".job"), "\n");
-  const auto found = end_own_leftovers(folder, system_clock());
-  ASSERT_EQ(found.size(), 1U);
+  std::vector<Leftover> found;
+  ASSERT_TRUE(soon([&] {
+    found = end_own_leftovers(folder, system_clock());
+    return !found.empty();
+  }));
   EXPECT_FALSE(found[0].ended) << "it is in no control group of the run's: something else may be among them";
   EXPECT_THAT(found[0].processes, ElementsAre(Pid{stray}));
   const auto ended = end_leftover(folder, run_id, system_clock());

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpuwarden/machine/reserve.hpp"
@@ -28,10 +29,18 @@ TEST_F(Machines, WhatTheChooserOrItsRunHoldsIsFreeForItAlone) {
     EXPECT_THAT(choice, IsOk());
     return choice->decision.selected.size();
   };
-  EXPECT_EQ(chosen_by({.pids = {Pid{1}}, .run_id = ""}), 6U);
-  EXPECT_EQ(chosen_by({.pids = {Pid{1}}, .run_id = "run-2"}), 6U);
-  EXPECT_EQ(chosen_by({.pids = {Pid{1}}, .run_id = "run-1"}), 8U);
-  EXPECT_EQ(chosen_by({.pids = {Pid{::getpid()}}, .run_id = ""}), 8U);
+  EXPECT_EQ(chosen_by({.pids = {Pid{1}}}), 6U);
+  EXPECT_EQ(chosen_by({.pids = {Pid{::getpid()}}}), 8U);
+  // A child that inherits nothing but its parents.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int descriptor : two->descriptors()) ::close(descriptor);
+    const auto choice = choose_for(*machine, kAll, {.pids = {Pid{::getpid()}}}, {}, system_clock());
+    ::_exit(choice ? static_cast<int>(choice->decision.selected.size()) : 99);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 8) << "whatever its environment says";
 }
 
 facts::Snapshot used_by(std::int32_t pid, std::optional<Bytes> memory) {
@@ -62,22 +71,11 @@ TEST(OwnChoice, OwnUseOfOtherDevicesCountsWhereDevicesAreNamed) {
   EXPECT_EQ(left({Uuid("MIG-b")}), 1U);
 }
 
-TEST(OwnChoice, PastLoadOfTheOwnLeaseDoesNotCount) {
-  facts::Snapshot snapshot = used_by(7, 2_GiB);
-  const Uuid gpu = snapshot.gpus[0].gpu.uuid;
-  EXPECT_EQ(without_past_load(snapshot, {gpu}).gpus[0].sample.utilization_gpu, Percent(90)) << "a process is there";
-  snapshot.gpus[0].processes->clear();
-  EXPECT_EQ(without_past_load(snapshot, {gpu}).gpus[0].sample.utilization_gpu, std::nullopt);
-  EXPECT_EQ(without_past_load(snapshot, {Uuid("GPU-another")}).gpus[0].sample.utilization_gpu, Percent(90));
-  snapshot.gpus[0].processes.reset();
-  EXPECT_EQ(without_past_load(snapshot, {gpu}).gpus[0].sample.utilization_gpu, Percent(90)) << "nobody was read";
-}
-
 TEST(OwnChoice, OwnUseDoesNotCountAndThatOfOthersDoes) {
   const auto own = without_processes(used_by(7, 2_GiB), {Pid{7}}).gpus[0];
   EXPECT_TRUE(own.processes->empty());
   EXPECT_EQ(own.sample.memory_used, 1_GiB);
-  EXPECT_EQ(own.sample.utilization_gpu, std::nullopt);
+  EXPECT_EQ(own.sample.utilization_gpu, Percent(0)) << "so that a limit on it can be met";
   EXPECT_EQ(without_processes(used_by(7, std::nullopt), {Pid{7}}).gpus[0].sample.memory_used, std::nullopt)
       << "not known";
   EXPECT_EQ(without_processes(used_by(7, 2_GiB), {Pid{8}}).gpus[0].processes->size(), 1U);

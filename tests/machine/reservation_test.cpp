@@ -114,6 +114,41 @@ TEST_F(Reservations, WhatWasChosenFromHasWhatTheEnvironmentHides) {
   EXPECT_EQ(again->selected, one->decision().selected);
 }
 
+TEST_F(Reservations, LoadThatHasEndedIsWaitedOutAndOtherLoadIsNot) {
+  for (auto& record : snapshot_.gpus) record.sample.utilization_gpu = Percent(60);
+  const auto leases = store();
+  GpuSource busy = source(&leases);
+  EXPECT_THAT(Reservation::make(gpus(2), busy, clock_), FailsWith(ErrorCode::unsatisfied, HasSubstr("busy (60 %")));
+  const auto start = clock_.now();
+  busy.read = [&](const probe::ReadRequest&) {
+    facts::Snapshot now = snapshot_;
+    for (auto& record : now.gpus) record.sample.utilization_gpu = Percent(clock_.now() - start < 900ms ? 60 : 0);
+    return now;
+  };
+  EXPECT_THAT(Reservation::make(gpus(2), busy, clock_), IsOk()) << "drivers report the past second";
+  for (auto& record : snapshot_.gpus) record.processes->emplace_back().compute = true;
+  const int before = readings_;
+  EXPECT_THAT(Reservation::make(gpus(2), source(&leases), clock_),
+              FailsWith(ErrorCode::unsatisfied, HasSubstr("in use")));
+  EXPECT_EQ(readings_, before + 1) << "who is seen there is not waited for";
+}
+
+TEST_F(Reservations, AsManyAsThereAreMeansThoseTooWhoseLoadHasEnded) {
+  const auto start = clock_.now();
+  const auto leases = store();
+  GpuSource half = source(&leases);
+  half.read = [&](const probe::ReadRequest&) {
+    facts::Snapshot now = snapshot_;
+    now.gpus[1].sample.utilization_gpu = Percent(clock_.now() - start < 500ms ? 60 : 0);
+    return now;
+  };
+  ReservationRequest elastic = gpus(2);
+  elastic.least = 1;
+  const auto both = Reservation::make(elastic, half, clock_);
+  ASSERT_THAT(both, IsOk());
+  EXPECT_EQ(both->devices().size(), 2U);
+}
+
 TEST_F(Reservations, SharersShare) {
   ReservationRequest shared = gpus(1);
   shared.gpus.shared = true;

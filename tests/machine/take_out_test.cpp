@@ -51,6 +51,19 @@ TEST_F(TakenOutOfUse, AreTheGpusOfTheseNamesUntilTheyArePutBack) {
   EXPECT_THAT(rest->now.disabled, IsEmpty());
 }
 
+TEST_F(TakenOutOfUse, AllMeansEveryGpuEitherWay) {
+  const auto machine = open();
+  ASSERT_THAT(machine, IsOk());
+  const auto taken = take_out(*machine, {"all"}, "the room is too warm", clock_);
+  ASSERT_THAT(taken, IsOk());
+  EXPECT_THAT(taken->gpus.gpus, SizeIs(8));
+  EXPECT_THAT(taken->now.disabled, SizeIs(8));
+  const auto back = put_back(*machine, {"all"}, "", clock_);
+  ASSERT_THAT(back, IsOk());
+  EXPECT_THAT(back->gpus, SizeIs(8));
+  EXPECT_THAT(back->now.disabled, IsEmpty());
+}
+
 TEST_F(TakenOutOfUse, WhatIsWrongWithThemIsAcceptedUntilAReset) {
   const auto machine = open();
   ASSERT_THAT(machine, IsOk());

@@ -89,6 +89,14 @@ TEST(LoadModel, WhatOllamaHasIsOpened) {
     EXPECT_EQ(model->name, name);
     EXPECT_EQ(model->file->embedding, 51'200);
   }
+  EXPECT_EQ(load_model("odd:1b", {}, downloads)->num_ctx, 0U);
+  put(dir / "manifests/registry.ollama.ai/library/odd/long",
+      R"({"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:abc"},
+                     {"mediaType": "application/vnd.ollama.image.params", "digest": "sha256:def"}]})");
+  put(dir / "blobs/sha256-def", R"({"num_ctx": 16384, "stop": ["x"]})");
+  EXPECT_EQ(load_model("odd:long", {}, downloads)->num_ctx, 16'384U);
+  put(dir / "blobs/sha256-def", R"({"num_ctx": -4})");
+  EXPECT_EQ(load_model("odd:long", {}, downloads)->num_ctx, 0U);
   EXPECT_FALSE(load_model("gone:1b", {}, downloads));
   EXPECT_FALSE(load_model("../../library/odd:1b", {}, downloads));
   EXPECT_EQ(load_model("llama3.1:8b", {}, downloads)->name, "meta-llama/Llama-3.1-8B") << "not installed";

@@ -29,5 +29,19 @@ TEST(VisibleIndices, HaveCommasBetween) {
   EXPECT_EQ(visible_indices(decision), "3,1");
 }
 
+TEST(ChosenDevices, AreToldWithTheirModels) {
+  const auto device = [](std::uint32_t index, const char* name, std::optional<std::uint32_t> mig = {}) {
+    return Device{.index = GpuIndex{index}, .uuid = {}, .mig = mig, .name = name};
+  };
+  Decision decision;
+  decision.selected = {device(0, "NVIDIA L4"), device(2, "NVIDIA L4")};
+  EXPECT_EQ(in_words(decision), "GPU 0, 2 (NVIDIA L4)");
+  EXPECT_EQ(models_in_words(decision), "NVIDIA L4");
+  decision.selected.push_back(device(1, "NVIDIA A100", 3));
+  EXPECT_EQ(in_words(decision), "GPU 0, 2 (NVIDIA L4), GPU 1.3 (NVIDIA A100)");
+  EXPECT_EQ(models_in_words(decision), "NVIDIA L4 and NVIDIA A100");
+  EXPECT_EQ(in_words({.satisfied = true, .cpu = true}), "the CPU");
+}
+
 }  // namespace
 }  // namespace gpuwarden::placement

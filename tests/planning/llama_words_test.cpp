@@ -30,6 +30,13 @@ TEST(LlamaWords, AFileIsServedByLlamaCppUnlessMoreIsSaid) {
   EXPECT_TRUE(file->settings.split);
   EXPECT_EQ(served("qwen3:8b", {})->engine, Engine::ollama);
   EXPECT_EQ(served("qwen3:8b", {})->length, Length::usual);
+  ModelShape told = find_model("qwen3:8b").value();
+  told.num_ctx = 16'384;
+  const auto by_itself = workload_from(told, Words("--"), "train");
+  EXPECT_EQ(by_itself->settings.sequence, 16'384U);
+  EXPECT_EQ(by_itself->length, Length::given);
+  told.num_ctx = 1'000'000;
+  EXPECT_EQ(workload_from(told, Words("--"), "train")->settings.sequence, 40'960U) << "the model's window at most";
   EXPECT_EQ(served("qwen3-8b", {{"quantization", "Q4_K_M"}})->engine, Engine::llama_cpp);
   EXPECT_EQ(served("qwen3-8b", {{"quantization", "int4"}})->settings.task, Task::full_training);
   const auto vllm = served("Qwen3-8B-Q4_K_M.gguf", {{"task", "serve"}, {"engine", "vllm"}});

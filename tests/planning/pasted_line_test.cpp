@@ -29,7 +29,7 @@ TEST(PastedLine, AServersLineNamesItsTaskAndItsEngine) {
 }
 
 TEST(PastedLine, AnImageBehindDockerRunStandsForItsProgram) {
-  EXPECT_THAT(without_launcher({"docker", "run", "--gpus", "all", "vllm/vllm-openai:latest", "--model", "gpt2"}),
+  EXPECT_THAT(*without_launcher({"docker", "run", "--gpus", "all", "vllm/vllm-openai:latest", "--model", "gpt2"}),
               ElementsAre("--task", "serve", "--engine", "vllm", "--model", "gpt2"));
 }
 
@@ -125,17 +125,87 @@ TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
   EXPECT_EQ(options_of("torchrun --nproc_per_node 2 train.py --model gpt2 --gpus rtx4090"), "gpus=2xrtx4090");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 'RTX 4090'"), "gpus=8xrtx 4090");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus h100x8"), "gpus=h100x8");
-  EXPECT_THAT(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 4xh100"),
-              HasSubstr("unknown option '--nproc_per_node'"));
-  EXPECT_THAT(options_of("torchrun --nproc_per_node 8 train.py --model gpt2"), HasSubstr("unknown option"));
-  EXPECT_THAT(without_launcher({"torchrun --nproc_per_node 2 t.py --model gpt2", "--gpus", "2xl4"}),
+  EXPECT_EQ(options_of("--gpus h100 torchrun --nproc_per_node 8 train.py --model gpt2"), "gpus=8xh100");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node=gpu train.py --model gpt2 --gpus 4xh100"), "gpus=4xh100");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node auto --nnodes 1 train.py --model gpt2"), "");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node=gpu --nnodes=2 train.py --model gpt2 --gpus 16xh100"),
+            "gpus=16xh100");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 4xh100"),
+            "'--nproc_per_node 8' is not planned");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2"), "'--nproc_per_node 8' is not planned");
+  EXPECT_EQ(options_of("torchrun --nnodes=1:4 train.py --model gpt2 --gpus h100"), "'--nnodes 1:4' is not planned");
+  EXPECT_THAT(*without_launcher({"torchrun --nproc_per_node 2 t.py --model gpt2", "--gpus", "2xl4"}),
               ElementsAre("--model", "gpt2", "--gpus", "2xl4"));
 }
 
+TEST(PastedLine, AValueThatIsNotPlannedIsSaidToBeSo) {
+  const auto read = read_pasted_line("llamafactory-cli train --stage dpo --model_name_or_path gpt2");
+  ASSERT_THAT(read, FailsWith(ErrorCode::invalid_argument, HasSubstr("'--stage dpo' is not planned")));
+  EXPECT_THAT(read.error().hint, HasSubstr("sft and pt are planned"));
+  EXPECT_EQ(options_of("llamafactory-cli train --finetuning_type=freeze --model gpt2"),
+            "'--finetuning_type freeze' is not planned");
+  EXPECT_EQ(options_of("train.py --model gpt2 --quantization_bit 3"), "'--quantization_bit 3' is not planned");
+  EXPECT_EQ(options_of("train.py --model gpt2 --mixed_precision fp8"), "'--mixed_precision fp8' is not planned");
+  EXPECT_EQ(options_of("train.py --model gpt2 --stage"), "--stage needs a value");
+  EXPECT_EQ(options_of("train.py --model gpt2 --load_in_4bit False --use_peft=false"), "");
+}
+
+TEST(PastedLine, WhatStandsBeforeTheLineIsReadAsItsOwn) {
+  EXPECT_EQ(options_of("--gradient-checkpointing torchrun train.py --model gpt2"), "recompute=full");
+  EXPECT_EQ(options_of("--qlora --gpus l4 python train.py --model gpt2"), "gpus=l4 task=qlora");
+}
+
+TEST(PastedLine, AMistypedProgramIsGuessed) {
+  const auto guess = [](std::string_view line) {
+    const auto read = read_pasted_line(line);
+    return read ? std::string() : read.error().hint;
+  };
+  EXPECT_EQ(guess("vllm serv Qwen/Qwen3-8B"), "did you mean 'vllm serve'?");
+  EXPECT_EQ(guess("vlm serve Qwen/Qwen3-8B"), "did you mean 'vllm serve'?");
+  EXPECT_EQ(guess("'vllm serv Qwen/Qwen3-8B'"), "did you mean 'vllm serve'?");
+  EXPECT_EQ(guess("--gpus l4 'vllm serv Qwen/Qwen3-8B'"), "did you mean 'vllm serve'?");
+  EXPECT_EQ(guess("llama-sever -m qwen3-8b"), "did you mean 'llama-server -m'?");
+  EXPECT_EQ(guess("tochrun train.py --model gpt2"), "did you mean 'torchrun train.py'?");
+  EXPECT_EQ(guess("sglang lauch_server --model-path gpt2"), "did you mean 'sglang launch_server'?");
+  for (const char* model : {"llama3 --gpus l4", "qwen3 --task serve", "Llama-2-7b-hf", "'my nice Qwen3-4B' -c 4096",
+                            "llama.gguf -c 4096", "vllm serve gpt2", "torchrun train.py --model gpt2"})
+    EXPECT_EQ(guess(model), "") << model;
+}
+
 TEST(PastedLine, WhatIsNotPlannedIsLeftOutAndTold) {
-  const auto line = read_pasted_line("llama-server -m gpt2 -md small.gguf -ngld 99 --standalone");
+  const auto line = read_pasted_line("vllm serve gpt2 --speculative-config '{\"method\": \"ngram\"}' --standalone");
   ASSERT_THAT(line, IsOk());
-  EXPECT_THAT(line->needless, ::testing::Contains(HasSubstr("-md is left out: a draft model is not planned")));
+  EXPECT_THAT(line->needless, ::testing::Contains(HasSubstr("--speculative-config is left out: heads and n-grams")));
+}
+
+TEST(PastedLine, ADraftModelIsNamed) {
+  EXPECT_EQ(options_of("llama-server -m gpt2 -md small.gguf -ngld 99"),
+            "draft-model=small.gguf engine=llama.cpp task=serve");
+  EXPECT_EQ(options_of("vllm serve gpt2 --speculative-config '{\"model\": \"distilgpt2\", "
+                       "\"num_speculative_tokens\": 5}'"),
+            "draft-model=distilgpt2 engine=vllm task=serve");
+  EXPECT_EQ(options_of("vllm serve gpt2 --speculative-config '{\"model\": \"--gpus 8xh100\"}'"),
+            "engine=vllm task=serve");
+}
+
+TEST(PastedLine, ExpertsThatTheCpuKeepsByPatternsAreSaidInLayers) {
+  EXPECT_EQ(options_of("llama-server -m gpt2 -ot exps=CPU"), "cpu-moe-layers=all engine=llama.cpp task=serve");
+  EXPECT_EQ(options_of("llama-server -m gpt2 --override-tensor 'blk\\.([0-9]|1[0-9])\\.ffn_.*_exps\\.=CPU'"),
+            "cpu-moe-layers=20 engine=llama.cpp task=serve");
+  EXPECT_EQ(options_of("llama-server -m gpt2 -ot token_embd=CPU"), "'-ot token_embd=CPU' is not planned");
+}
+
+TEST(PastedLine, TgiHasWordsOfItsOwn) {
+  EXPECT_EQ(options_of("text-generation-launcher --model-id gpt2 --num-shard 2 --quantize awq --max-total-tokens 8192 "
+                       "--max-input-length 4096 --max-batch-prefill-tokens 4096 --sharded true --port 8080"),
+            "batched-tokens=4096 engine=tgi quantization=awq sequence=8192 task=serve tensor-parallel=2");
+  EXPECT_EQ(options_of("text-generation-launcher --model-id=gpt2 --quantize=bitsandbytes --cuda-memory-fraction=0.5"),
+            "engine=tgi quantization=int8 task=serve utilization=0.5");
+  EXPECT_EQ(options_of("docker run --gpus all -p 8080:80 ghcr.io/huggingface/text-generation-inference:3.0 "
+                       "--model-id gpt2 --max-total-tokens 2048"),
+            "engine=tgi sequence=2048 task=serve");
+  EXPECT_THAT(options_of("python -m sglang.launch_server --model-path gpt2 --max-total-tokens 2048"),
+              HasSubstr("unknown option '--max-total-tokens'"));
 }
 
 TEST(PastedLine, OllamasNamesMeanTheLatest) {

@@ -30,6 +30,28 @@ TEST(ServingPool, GivesWhatVllmsLogSays) {
   EXPECT_NEAR(pool.requests, static_cast<double>(pool.tokens) / 8192, 0.01);
 }
 
+TEST(ServingPool, SGLangsShareIsOfWhatIsFreeBeforeForWeightsAndCache) {
+  Settings settings;
+  settings.task = Task::serving;
+  settings.sequence = 8192;
+  const ServingBudget budget{.gpu = {gib(79.22)}, .static_share = 0.8, .outside = gib(1.79)};
+  const ServingPool pool = *serving_pool(figures_of(testing::llama3_8b()), settings, budget);
+  EXPECT_NEAR(pool.cache + pool.weights, 0.8 * (79.22 - 1.79) * kTestGiB, 0.01 * kTestGiB);
+  ServingBudget more = budget;
+  more.batched_tokens = 4 * budget.batched_tokens;
+  EXPECT_EQ(serving_pool(figures_of(testing::llama3_8b()), settings, more)->cache, pool.cache)
+      << "what is computed with lies in the rest";
+}
+
+TEST(ServingPool, WhatAnEngineSparesIsOfWhatIsLeft) {
+  Settings settings;
+  settings.task = Task::serving;
+  ServingBudget budget{.gpu = {gib(79.22)}, .utilization = 1};
+  const double all = serving_pool(figures_of(testing::llama3_8b()), settings, budget)->cache;
+  budget.spared = 0.1;
+  EXPECT_NEAR(serving_pool(figures_of(testing::llama3_8b()), settings, budget)->cache, 0.9 * all, 1);
+}
+
 TEST(ServingPool, TensorParallelRanksHoldHeadsEach) {
   Settings settings;
   settings.task = Task::serving;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/planning/workload.hpp"
 
+#include "gpuwarden/planning/answer.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 #include "support/matchers.hpp"
@@ -99,6 +100,43 @@ TEST(Spread, DataParallelRanksAreWhatTheOtherAxesLeave) {
   EXPECT_FALSE(spread(settings, 2));
   EXPECT_FALSE(spread(settings, 0));
   EXPECT_EQ(settings.parallel.data, 2U) << "left as it was";
+}
+
+Result<Workload> served_by(const char* engine, const char* share) {
+  Words words("--");
+  words.set("task", {"serve"});
+  words.set("engine", {engine});
+  words.set("mem-fraction-static", {share});
+  return workload_from(model("llama-3.1-8b"), words, "");
+}
+
+TEST(StaticShare, IsSGLangsAlone) {
+  const auto work = served_by("sglang", "0.8");
+  ASSERT_THAT(work, IsOk());
+  EXPECT_EQ(share_taken(*work), 0.8);
+  EXPECT_EQ(share_words(*work), "--mem-fraction-static 0.8");
+  EXPECT_EQ(share_words({}), "90% utilization");
+  EXPECT_THAT(served_by("vllm", "0.8"), FailsWith(ErrorCode::invalid_argument, HasSubstr("only SGLang has it")));
+  EXPECT_FALSE(served_by("sglang", "1.8"));
+}
+
+TEST(DraftModel, LiesBesideTheModelOnEachGpu) {
+  Workload work{.model = model("llama-3.1-8b"), .settings = *settings_for(model("llama-3.1-8b"), "serve")};
+  work.settings.sequence = 8192;
+  ASSERT_THAT(add_draft(model("llama-3.2-1b"), work), IsOk());
+  // 1.24 B parameters in 16 bit; 16 layers of 8 heads of 64, keys and values in 16 bit.
+  EXPECT_NEAR(static_cast<double>(work.beside.value), 2.0 * 1.236e9 + 8192.0 * 32768, 5e7);
+  ASSERT_EQ(work.notes.size(), 1U);
+  EXPECT_THAT(work.notes[0], HasSubstr("meta-llama/Llama-3.2-1B is counted beside it"));
+  const auto gpus = gpus_named("rtx4090");
+  Workload alone = work;
+  alone.beside = {};
+  const auto with = answer({.work = work, .gpus = *gpus});
+  const auto without = answer({.work = alone, .gpus = *gpus});
+  ASSERT_TRUE(with && without);
+  EXPECT_NEAR(without->pool->cache - with->pool->cache, static_cast<double>(work.beside.value), 1e6);
+  work.settings.task = Task::inference;
+  EXPECT_FALSE(add_draft(model("llama-3.2-1b"), work));
 }
 
 }  // namespace

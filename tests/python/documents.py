@@ -32,7 +32,7 @@ def machine_without_gpus(folder: Path) -> Iterator[gpuwarden.Machine]:
 def untouched_environment() -> Iterator[None]:
     """CUDA_VISIBLE_DEVICES and what this process remembers of it are as before afterwards."""
     with mock.patch.dict(os.environ):
-        for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GPUWARDEN_RUN_ID"):
+        for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
             os.environ.pop(name, None)
         yield
         distributed.reset_visible_gpus()

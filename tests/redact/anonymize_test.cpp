@@ -61,6 +61,17 @@ TEST(Anonymize, HostsAreLearnedFromAssignmentsOfEveryForm) {
             "\x1b[32muser-1@host-1\x1b[0m:\x1b[34m~/x$ \x1b[1mhost-1");
 }
 
+TEST(Anonymize, HostIsAKeyWhereItsValueIsAName) {
+  EXPECT_EQ(anonymous("Host: orion\nto orion"), "Host: host-1\nto host-1");
+  EXPECT_EQ(anonymous("> Host: node7.lab.example.org:8000"), "> Host: host-1.domain-1.example:8000");
+  EXPECT_EQ(anonymous(R"({"host": "orion", "port": 1})"), R"({"host": "host-1", "port": 1})");
+  EXPECT_EQ(anonymous("connect(host='orion')"), "connect(host='host-1')");
+  EXPECT_EQ(anonymous("  host=dgx-a, rank 3"), "  host=host-1, rank 3");
+  for (const char* text : {"host: copying tensors", "Host: x86_64-pc-linux-gnu", "host=cfg.address)", "Host: memory",
+                           "host: 12.3 ms", "host=str(name)", "host: v1 of it", "[Host: Intel CPU]"})
+    EXPECT_EQ(anonymous(text), text);
+}
+
 TEST(Anonymize, AddressesInNamesAndListsOfHostsGo) {
   EXPECT_EQ(anonymous("tcp://ip-10-1-2-3.ec2.internal:29500"), "tcp://host-1.domain-1.example:29500");
   EXPECT_EQ(anonymous("on gpu-[17-19]: gpu-18 died"), "on host-4: host-2 died");

@@ -40,6 +40,29 @@ TEST(SlurmPlace, TakesTheFirstPartitionThatHasSuchNodes) {
   EXPECT_EQ(place({.gpus = 2}, site())->job.cpus, 16U) << "a quarter of the GPUs, a quarter of the CPUs";
 }
 
+TEST(SlurmPlace, WithoutAClusterToAskAllStaysAsItIsAsked) {
+  class NoPrograms final : public Programs {
+    Result<Completed> run(const Command& command) override { return fail(ErrorCode::not_found, command.argv[0]); }
+  } none;
+  const Site site = read_site_if_any(none).value();
+  const Placed placed = place({.nodes = 2, .gpus = 8, .gpu_type = "H100", .partition = "big"}, site).value();
+  EXPECT_EQ(placed.job.partition, "big");
+  EXPECT_EQ(placed.job.gpu_type, "H100");
+  EXPECT_EQ(placed.job.cpus, 32U);
+  EXPECT_EQ(placed.job.time, std::nullopt);
+  EXPECT_TRUE(site.constrains_devices) << "the script names no numbers of GPUs";
+  EXPECT_THAT(placed.decisions, Contains(HasSubstr("no Slurm cluster to ask")));
+  EXPECT_EQ(place({}, site)->job.partition, "") << "the cluster's own default";
+  FakePrograms installed;
+  installed.on("scontrol show config", "", 1,
+               "scontrol: error: resolve_ctls_from_dns_srv\nscontrol: fatal: Could not "
+               "establish a configuration source\n");
+  EXPECT_FALSE(read_site_if_any(installed)->is_seen);
+  FakePrograms down;
+  down.on("scontrol show config", "", 1, "slurm_load_ctl_conf error: Unable to contact slurm controller");
+  EXPECT_FALSE(read_site_if_any(down)) << "there is one, which is to be asked";
+}
+
 TEST(SlurmPlace, TheTimeLimitIsThePartitions) {
   EXPECT_EQ(place({.gpus = 1, .partition = "v"}, site())->job.time, std::chrono::hours(2)) << "no default: the most";
   EXPECT_EQ(place({.gpus = 0}, site())->job.time, std::nullopt) << "there is none";

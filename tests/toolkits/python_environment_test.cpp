@@ -113,6 +113,15 @@ TEST(PythonEnvironmentPlan, AFolderIsAbsoluteAndWithoutDetours) {
               FailsWith(ErrorCode::invalid_argument, HasSubstr("the working directory is not known")));
 }
 
+TEST(PythonEnvironmentPlan, ACudaThatIsNotKnownIsRefusedOrNoted) {
+  EXPECT_THAT(
+      plan({"lab", {99}, {}, {}}, Maker::venv),
+      FailsWith(ErrorCode::unsatisfied, HasSubstr("CUDA 99.0 is newer than this knowledge base, which ends with")));
+  EXPECT_THAT(plan({"lab", {13, 90}, {}, {}}, Maker::venv)->notes,
+              Contains(HasSubstr("whether there are packages of it is not known")));
+  EXPECT_THAT(plan({"lab", {12, 4}, {}, {}}, Maker::venv)->notes, IsEmpty());
+}
+
 TEST(PythonEnvironmentPlan, ADriverThatIsTooOldIsNoted) {
   EXPECT_THAT(plan({"lab", {13, 0}, {}, {}}, Maker::conda, Version{550, 54, 15})->notes,
               Contains(HasSubstr("need driver 580")));
@@ -323,7 +332,7 @@ TEST(PythonEnvironmentPlan, IsForTheMakerThatIsInstalledUnlessOneIsNamed) {
   EXPECT_FALSE(by_mamba->installed);
   const auto made = create_python_environment(*by_mamba, [](const auto&) -> Result<int> { return 0; });
   EXPECT_THAT(made, FailsWith(ErrorCode::unavailable, HasSubstr("mamba is not installed")));
-  EXPECT_THAT(made.error().hint, HasSubstr("uv is installed"));
+  EXPECT_EQ(made.error().hint, "--tool uv: uv is installed");
 }
 
 }  // namespace

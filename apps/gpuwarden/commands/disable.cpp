@@ -20,8 +20,10 @@ namespace {
 
 using facts::Disabling;
 
-constexpr auto kDisableOptions =
-    std::to_array<Option>({{"--reason", OptionKind::text, "TEXT", "why: shown to whoever wants the GPU"}});
+constexpr auto kDisableOptions = std::to_array<Option>({
+    {"--all", OptionKind::flag, "", "all GPUs of the machine, as the operand `all`"},
+    {"--reason", OptionKind::text, "TEXT", "why: shown to whoever wants the GPU"},
+});
 constexpr auto kEnableOptions = std::to_array<Option>({
     {"--all", OptionKind::flag, "", "all GPUs that are out of use, as the operand `all`"},
     {"--reason", OptionKind::text, "TEXT", "why GPUs that are judged unfit are used all the same: kept with the word"},
@@ -32,6 +34,10 @@ Result<Machine> open_own_machine(Context& context) {
     return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden {}: which GPUs?", context.command->name),
                 "an index, a UUID or its beginning, or a PCI bus id: gpuwarden list shows them");
   return open_machine(context);
+}
+
+std::vector<std::string> names_of(const Args& args) {
+  return args.has("all") ? std::vector<std::string>{"all"} : args.rest;
 }
 
 int show_disablings(const Context& context, const lease::Disablings::View& view) {
@@ -45,7 +51,7 @@ Result<int> run_disable(Context& context) {
     return fail(ErrorCode::invalid_argument, "gpuwarden disable requires --reason",
                 "--reason 'fan is loud, ticket 4711': whoever wants the GPU reads it");
   GPUWARDEN_TRY(const Machine machine, open_own_machine(context));
-  GPUWARDEN_TRY(const auto taken, machine::take_out(machine, context.args.rest, reason, system_clock()));
+  GPUWARDEN_TRY(const auto taken, machine::take_out(machine, names_of(context.args), reason, system_clock()));
   for (const facts::GpuRecord& record : taken.gpus.gpus) {
     const auto* word = facts::find_disabling(taken.now.disabled, facts::identity_of(record));
     if (word == nullptr || context.args.has("json")) continue;
@@ -92,8 +98,8 @@ std::string line_of(const Uuid& gpu, const machine::PutBack& back) {
 Result<int> run_enable(Context& context) {
   const Args& args = context.args;
   GPUWARDEN_TRY(const Machine machine, open_own_machine(context));
-  const std::vector<std::string> names = args.has("all") ? std::vector<std::string>{"all"} : args.rest;
-  GPUWARDEN_TRY(const auto back, machine::put_back(machine, names, args.text("reason").value_or(""), system_clock()));
+  GPUWARDEN_TRY(const auto back,
+                machine::put_back(machine, names_of(args), args.text("reason").value_or(""), system_clock()));
   if (!args.has("json")) {
     for (const Uuid& gpu : back.gpus) fmt::print("{}", line_of(gpu, back));
     if (back.gpus.empty()) fmt::print("no GPU is out of use\n");
@@ -106,7 +112,7 @@ Result<int> run_enable(Context& context) {
 constinit const Subcommand kDisableCommand{
     .name = "disable",
     .summary = "take GPUs out of use: select, run and lease leave them alone",
-    .usage = "gpuwarden disable GPU... --reason TEXT",
+    .usage = "gpuwarden disable GPU...|all --reason TEXT",
     .groups = {OptionGroup{kDisableOptions}},
     .rest = Rest::operands,
     .details =

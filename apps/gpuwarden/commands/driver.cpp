@@ -2,7 +2,6 @@
 // gpuwarden driver status | recommend | plan | apply | rollback | history
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -239,23 +238,12 @@ Result<int> history(Context& context) {
   return kFine;
 }
 
-struct Verb {
-  std::string_view name;
-  Result<int> (*run)(Context&);
-};
-constexpr auto kVerbs = std::to_array<Verb>({{"status", status},
-                                             {"recommend", recommend},
-                                             {"plan", plan},
-                                             {"apply", apply},
-                                             {"rollback", rollback},
-                                             {"history", history}});
-
-Result<int> run_driver(Context& context) {
-  if (context.args.rest.empty()) return plan(context);
-  const auto* const verb = std::ranges::find(kVerbs, context.args.rest[0], &Verb::name);
-  if (verb != kVerbs.end() && context.args.rest.size() == 1) return verb->run(context);
-  return std::unexpected(unknown_action(context, join(context.args.rest, " ")));
-}
+constexpr auto kVerbs = std::to_array<Action>({{"status", status},
+                                               {"recommend", recommend},
+                                               {"plan", plan},
+                                               {"apply", apply},
+                                               {"rollback", rollback},
+                                               {"history", history}});
 
 }  // namespace
 
@@ -266,6 +254,6 @@ constinit const Subcommand kDriverCommand{
     .groups = {OptionGroup{kDriverOptions}, OptionGroup{kFromManyOptions}, OptionGroup{kKnowledgeOptions}},
     .rest = Rest::operands,
     .actions = "status recommend plan apply rollback history",
-    .run = run_driver};
+    .run = [](Context& context) { return run_action(context, kVerbs, "plan"); }};
 
 }  // namespace gpuwarden::cli

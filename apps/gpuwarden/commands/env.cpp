@@ -202,40 +202,26 @@ Result<int> env_persist(Context& context) {
   return kFine;
 }
 
-struct Action {
-  std::string_view name;
-  Result<int> (*run)(Context&);
-  std::size_t operands = 0;  ///< behind its name, at most
-};
-
-constexpr std::size_t kMany = ~std::size_t{0};
 constexpr auto kActions = std::to_array<Action>({
     {"list", env_list},
     {"use", env_use, 1},
-    {"exec", env_exec, kMany},
+    {"exec", env_exec, kManyOperands},
     {"module", env_module, 1},
     {"persist", env_persist, 1},
     {"check", env_check},
     {"create", env_create, 1},
-    {"explain", env_explain, kMany},
+    {"explain", env_explain, kManyOperands},
     {"generate", env_generate, 1},
 });
 
 Result<int> run_env(Context& context) {
-  auto& rest = context.args.rest;
-  const std::string name = rest.empty() ? "" : rest.front();
-  const auto* const action = std::ranges::find(kActions, name, &Action::name);
-  if (action == kActions.end()) return std::unexpected(unknown_action(context, name));
-  rest.erase(rest.begin());
-  GPUWARDEN_CHECK(check_action_options(context, action->name));
   const Args& args = context.args;
-  const bool in_its_place = args.has("for") || args.has("none") || args.has("remove");
-  const std::size_t most = action->operands == 1 && in_its_place ? 0 : action->operands;
-  if (rest.size() > most)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("env {}: unexpected argument '{}'", name, printable(rest[most])),
-                "see gpuwarden env --help");
-  return action->run(context);
+  auto actions = kActions;
+  // These say in its place what the operand does.
+  if (args.has("for") || args.has("none") || args.has("remove")) {
+    for (Action& action : actions) action.operands = action.operands == 1 ? 0 : action.operands;
+  }
+  return run_action(context, actions);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ Result<int> env_create(Context& context) {
   if (!context.args.has("yes")) {
     for (const auto& command : plan.commands) fmt::print("{}\n", shell_line(command));
     fmt::print("{}\n", plan.activation);
-    say("hint: {}\n", plan.installed ? "--yes runs them" : plan.program + " is not installed here");
+    say("hint: {}\n", plan.installed ? "--yes runs them"
+                                     : fmt::format("{} is not installed here; {}", plan.program, instead_of(plan)));
     return kFine;
   }
   const auto run_in_sight = [&](const std::vector<std::string>& words) -> Result<int> {

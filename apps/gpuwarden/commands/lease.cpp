@@ -13,6 +13,7 @@
 #include "gpuwarden/launch/foreground.hpp"
 #include "gpuwarden/launch/job.hpp"
 #include "gpuwarden/launch/run.hpp"
+#include "gpuwarden/lease/grounds.hpp"
 #include "gpuwarden/lease/json.hpp"
 #include "plan/workload_options.hpp"
 #include "render/print_json.hpp"
@@ -100,6 +101,7 @@ Result<int> run_lease(Context& context) {
   say("gpuwarden: {}leased {} for {}; leave it to give them back\n", machine.simulated() ? "[simulated] " : "",
       placement::cuda_visible_devices(acquired.decision()), argv[0]);
   GPUWARDEN_CHECK(machine.bequeath_fleet());
+  if (!acquired.devices().empty()) lease::leave_outer_leases();
   // The shell becomes this process: the locks go along, and it is the user's own from here on.
   return refuse_program(launch::become_program(argv, machine::environment_of(acquired, machine, context.environment)));
 }

@@ -2,7 +2,6 @@
 // gpuwarden memory: who holds what on the GPUs, and what allocators make of recorded workloads.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -36,25 +35,11 @@ constexpr auto kMemoryOptions = std::to_array<Option>({
      "replay: write a PyTorch snapshot of the pool: .pickle for its viewer, .json", "", "replay"},
 });
 
-struct Action {
-  std::string_view name;
-  Result<int> (*run)(Context&);
-};
-
 constexpr auto kActions = std::to_array<Action>({
     {"status", memory_status},
-    {"replay", memory_replay},
-    {"trace", memory_trace},
+    {"replay", memory_replay, kManyOperands},
+    {"trace", memory_trace, kManyOperands},
 });
-
-Result<int> run_memory(Context& context) {
-  auto& words = context.args.rest;
-  const std::string_view wanted = words.empty() ? std::string_view("status") : words[0];
-  const auto* const action = std::ranges::find(kActions, wanted, &Action::name);
-  if (action == kActions.end()) return std::unexpected(unknown_action(context, words[0]));
-  GPUWARDEN_CHECK(check_action_options(context, action->name));
-  return action->run(context);
-}
 
 }  // namespace
 
@@ -68,6 +53,6 @@ constinit const Subcommand kMemoryCommand{
     .groups = {OptionGroup{kMemoryOptions}, OptionGroup{kFromOptions}},
     .rest = Rest::operands,
     .actions = "status replay trace",
-    .run = run_memory};
+    .run = [](Context& context) { return run_action(context, kActions, "status"); }};
 
 }  // namespace gpuwarden::cli

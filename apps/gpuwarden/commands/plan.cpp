@@ -36,6 +36,7 @@ constexpr auto kPlanOptions = with_foreign_names(std::to_array<Option>({
     {"--mfu", OptionKind::text, "SHARE", "utilization that you measured, instead of what was published"},
     {"--calibrate", OptionKind::list, "M=GiB...",
      "peaks that you measured at two or three micro-batches: 1=23.4,2=30.1"},
+    {"--draft-model", OptionKind::text, "NAME", "serve: a draft model beside it, for speculative decoding"},
     {"--explain", OptionKind::flag, "", "show the formula and the source of every line"},
     {"--chart", OptionKind::text, "FILE", "draw the memory: FILE ends with .svg or .html"},
     {"--emit", OptionKind::text, "FORMAT", "print what starts it: torchrun, accelerate, deepspeed, slurm",

@@ -13,6 +13,7 @@
 #include "gpuwarden/jobs/job.hpp"
 #include "gpuwarden/jobs/on_hosts.hpp"
 #include "gpuwarden/launch/report.hpp"
+#include "gpuwarden/placement/export.hpp"
 #include "gpuwarden/redact/redact.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "leftovers.hpp"
@@ -89,15 +90,9 @@ constexpr auto kRunOptions = std::to_array<Option>({
 
 void announce(const machine::Reservation& acquired, const launch::JobSpec& spec) {
   show_model_fit(acquired.decision());
-  std::string gpus;
-  for (const auto& device : acquired.decision().selected) {
-    gpus += fmt::format("{}{}{}", gpus.empty() ? "" : ", ", device.index.value,
-                        device.mig ? fmt::format(".{}", *device.mig) : "");
-  }
-  const std::string where =
-      acquired.decision().cpu ? "the CPU" : fmt::format("GPU {} ({})", gpus, acquired.decision().selected[0].name);
   say("gpuwarden: {}{} on {}, run {}\n", acquired.snapshot().simulated ? "[simulated] " : "",
-      spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks), where, spec.run_id);
+      spec.ranks == 1 ? "1 process" : fmt::format("{} ranks", spec.ranks),
+      printable(placement::in_words(acquired.decision())), spec.run_id);
 }
 
 /// What is said while the job runs.
@@ -134,7 +129,8 @@ std::optional<std::string> post_mortem_file(const Context& context, const launch
 int finish(const Context& context, const launch::JobSpec& job, const healing::Healed& healed) {
   const int code = healed.report.end.exit_code;
   for (const std::string& warning : launch::gpu_warnings(healed.report)) warn(warning);
-  if (!context.args.has("no-report") && !context.args.has("quiet")) say("{}", run_report_text(healed.report));
+  if (!context.args.has("no-report") && !context.args.has("quiet"))
+    say("{}", run_report_text(healed.report, healed.total));
   const auto text = [&] {
     return facts::json_text(healing::to_json(healed, redact::secret_values(context.environment)));
   };

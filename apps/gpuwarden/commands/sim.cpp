@@ -2,7 +2,6 @@
 // gpuwarden sim: simulated fleets.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -32,7 +31,7 @@ using nlohmann::json;
 
 /// What is left out, and how it is written.
 std::unexpected<Error> missing(const Context& context, std::string_view what, std::string hint) {
-  return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden sim {}: {} is missing", context.args.rest[0], what),
+  return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden sim {}: {} is missing", context.action, what),
               std::move(hint));
 }
 
@@ -63,7 +62,7 @@ Result<int> list_fleets(Context& context) {
 }
 
 Result<int> show(Context& context) {
-  GPUWARDEN_TRY(const std::string spec, operand(context, 1, "a fleet"));
+  GPUWARDEN_TRY(const std::string spec, operand(context, 0, "a fleet"));
   GPUWARDEN_TRY(const Machine machine, open_fleet(context, spec));
   GPUWARDEN_TRY(json answer, machine.simulator()->call({{"op", "show"}}));
   answer["schema"] = facts::kJsonSchema;
@@ -74,17 +73,15 @@ Result<int> show(Context& context) {
 /// Any program with the simulator in front of its NVML and CUDA.
 Result<int> exec_in(Context& context) {
   GPUWARDEN_TRY(const std::string fleet, fleet_of(context, "gpuwarden sim exec --fleet h100x8 -- nvtop"));
-  if (context.args.rest.size() < 2)
-    return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
+  if (context.args.rest.empty()) return fail(ErrorCode::invalid_argument, "gpuwarden sim exec: no command was given");
   GPUWARDEN_TRY(const Machine machine, open_fleet(context, fleet));
   // This process stays, so that the fleet lives as long as the program.
-  const auto code = launch::run_in_foreground({context.args.rest.begin() + 1, context.args.rest.end()},
-                                              machine.environment_for(context.environment));
+  const auto code = launch::run_in_foreground(context.args.rest, machine.environment_for(context.environment));
   return code ? *code : refuse_program(code.error());
 }
 
 Result<int> start(Context& context) {
-  GPUWARDEN_TRY(const std::string name, operand(context, 1, "a name"));
+  GPUWARDEN_TRY(const std::string name, operand(context, 0, "a name"));
   GPUWARDEN_TRY(const std::string spec, fleet_of(context, "gpuwarden sim start lab --fleet h100x8"));
   GPUWARDEN_TRY(const Pid keeper, machine::start_fleet(name, spec, machine::simulator_places(context.environment)));
   if (context.args.has("json")) {
@@ -96,7 +93,7 @@ Result<int> start(Context& context) {
 }
 
 Result<Machine> running(Context& context) {
-  GPUWARDEN_TRY(const std::string name, operand(context, 1, "a fleet's name"));
+  GPUWARDEN_TRY(const std::string name, operand(context, 0, "a fleet's name"));
   return machine::open_running_fleet(name, machine::options_from(context.environment));
 }
 
@@ -115,7 +112,7 @@ Result<int> change(Context& context, json request) {
 }
 
 Result<int> fault(Context& context) {
-  GPUWARDEN_TRY(const std::string text, operand(context, 2, "a fault, for example xid=79,"));
+  GPUWARDEN_TRY(const std::string text, operand(context, 1, "a fault, for example xid=79,"));
   return change(context, {{"op", "fault"}, {"fault", text}});
 }
 
@@ -127,7 +124,7 @@ Result<int> reset(Context& context) {
 Result<int> clear(Context& context) { return change(context, {{"op", "clear_faults"}}); }
 
 Result<int> set(Context& context) {
-  GPUWARDEN_TRY(const std::string text, operand(context, 2, "a reading, for example temperature=90,"));
+  GPUWARDEN_TRY(const std::string text, operand(context, 1, "a reading, for example temperature=90,"));
   const auto sides = split(text, '=');
   const auto value = sides.size() == 2 ? parse_number(sides[1]) : std::nullopt;
   if (sides.size() != 2 || (!value && sides[1] != "null")) {
@@ -152,38 +149,16 @@ Result<int> clock(Context& context) {
   return change(context, request);
 }
 
-struct Action {
-  std::string_view name;
-  std::size_t most_operands;
-  bool answers;  ///< has something to print, as JSON too
-  Result<int> (*run)(Context&);
-};
-
-constexpr std::array<Action, 10> kActions{{{"list", 1, true, list_fleets},
-                                           {"show", 2, true, show},
-                                           {"exec", 100000, false, exec_in},
-                                           {"start", 2, true, start},
-                                           {"stop", 2, false, stop},
-                                           {"fault", 3, false, fault},
-                                           {"clear", 2, false, clear},
-                                           {"reset", 2, false, reset},
-                                           {"set", 3, false, set},
-                                           {"clock", 2, false, clock}}};
-
-Result<int> run_sim(Context& context) {
-  const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
-  const auto* const found = std::ranges::find(kActions, name, &Action::name);
-  if (found == kActions.end()) return std::unexpected(unknown_action(context, name));
-  if (context.args.rest.size() > found->most_operands) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("gpuwarden sim {}: unexpected '{}'", name, printable(context.args.rest[found->most_operands])),
-        "see gpuwarden sim --help");
-  }
-  if (!found->answers)
-    GPUWARDEN_CHECK(refuse_json(context.args, fmt::format("sim {}", name), "sim list, show and start do"));
-  return found->run(context);
-}
+constexpr auto kActions = std::to_array<Action>({{"list", list_fleets},
+                                                 {"show", show, 1},
+                                                 {"exec", exec_in, kManyOperands, false},
+                                                 {"start", start, 1},
+                                                 {"stop", stop, 1, false},
+                                                 {"fault", fault, 2, false},
+                                                 {"clear", clear, 1, false},
+                                                 {"reset", reset, 1, false},
+                                                 {"set", set, 2, false},
+                                                 {"clock", clock, 1, false}});
 
 }  // namespace
 
@@ -197,6 +172,6 @@ constinit const Subcommand kSimCommand{
     .groups = {OptionGroup{kSimOptions}},
     .rest = Rest::operands,
     .actions = "list show exec start stop fault clear reset set clock",
-    .run = run_sim};
+    .run = [](Context& context) { return run_action(context, kActions); }};
 
 }  // namespace gpuwarden::cli

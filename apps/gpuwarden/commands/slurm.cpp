@@ -62,12 +62,12 @@ Result<int> show_queue(Context& context) {
 
 Result<std::string> job_operand(const Context& context) {
   const auto& rest = context.args.rest;
-  if (rest.size() == 2 && rest[1].find_first_not_of("0123456789_+") == std::string::npos && !rest[1].empty())
-    return rest[1];
+  if (rest.size() == 1 && rest[0].find_first_not_of("0123456789_+") == std::string::npos && !rest[0].empty())
+    return rest[0];
   return fail(ErrorCode::invalid_argument,
-              rest.size() < 2 ? fmt::format("slurm {} needs the number of a job", rest[0])
-                              : fmt::format("'{}' is not the number of a job", printable(rest[1])),
-              fmt::format("gpuwarden slurm {} 12; gpuwarden slurm queue lists yours", rest[0]));
+              rest.empty() ? fmt::format("slurm {} needs the number of a job", context.action)
+                           : fmt::format("'{}' is not the number of a job", printable(rest[0])),
+              fmt::format("gpuwarden slurm {} 12; gpuwarden slurm queue lists yours", context.action));
 }
 
 Result<int> show_why(Context& context) {
@@ -84,22 +84,18 @@ Result<int> show_why(Context& context) {
 }
 
 Result<int> follow_job(Context& context) {
-  GPUWARDEN_CHECK(refuse_json(context.args, "slurm follow"));
   GPUWARDEN_TRY(const std::string id, job_operand(context));
   return follow_slurm_job(context, id);
 }
 
-/// The words behind the action's name.
-std::vector<std::string> behind_action(const Args& args) { return {args.rest.begin() + 1, args.rest.end()}; }
-
 /// An interactive session on nodes of one's own.
 Result<int> open_shell(Context& context) {
-  GPUWARDEN_TRY(const slurm::Request request, jobs::slurm_request_from(context.args, context.args.rest));
+  auto command = context.args.rest;
+  if (command.empty()) command = {shell_of(context.environment), "-i"};
+  GPUWARDEN_TRY(const slurm::Request request, jobs::slurm_request_from(context.args, command));
   const auto programs = slurm::real_programs(context.environment);
   GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(*programs));
   GPUWARDEN_TRY(const slurm::Placed placed, slurm::place(request, site));
-  auto command = behind_action(context.args);
-  if (command.empty()) command = {shell_of(context.environment), "-i"};
   const auto words = slurm::srun_command(placed.job, ::isatty(STDIN_FILENO) != 0, command);
   if (context.args.has("json")) {
     print_json({{"command", words}, {"decisions", placed.decisions}});
@@ -110,52 +106,42 @@ Result<int> open_shell(Context& context) {
 }
 
 Result<int> show_script(Context& context) {
-  Context script = context;
-  script.args.rest = behind_action(context.args);
-  if (!context.args.has("json")) return print_slurm_script(script);
+  if (!context.args.has("json")) return print_slurm_script(context);
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(script, *programs));
+  GPUWARDEN_TRY(const jobs::SlurmJob job, read_slurm_job(context, *programs, slurm::read_site_if_any));
   GPUWARDEN_TRY(const std::string text, slurm::sbatch_script(job.job));
   print_json({{"script", text}, {"decisions", job.decisions}});
   return kFine;
 }
 
-struct Action {
-  std::string_view name;
-  Result<int> (*run)(Context&);
-  bool operands = false;  ///< takes words behind its name
-  bool asks = false;      ///< takes what is asked of a job
-};
-constexpr Action kActions[] = {{"nodes", show_nodes},
-                               {"queue", show_queue},
-                               {"why", show_why, true},
-                               {"follow", follow_job, true},
-                               {"doctor", [](Context& context) { return examine_partition(context); }},
-                               {"shell", open_shell, true, true},
-                               {"script", show_script, true, true}};
+constexpr auto kActions =
+    std::to_array<Action>({{"nodes", show_nodes},
+                           {"queue", show_queue},
+                           {"why", show_why, 1},
+                           {"follow", follow_job, 1, false},
+                           {"doctor", [](Context& context) { return examine_partition(context); }},
+                           {"shell", open_shell, kManyOperands},
+                           {"script", show_script, kManyOperands}});
 
-/// Options that only a job has a use for are refused elsewhere.
-Result<void> check_job_options(const Context& context, const Action& action) {
-  if (action.asks) return {};
+/// Options that only a job has a use for are refused where none is asked for; those that look at a cluster look at one
+/// partition of it, too.
+Result<void> check_job_options(const Context& context) {
+  const std::string_view name = context.args.rest.empty() ? "" : std::string_view(context.args.rest[0]);
+  const auto* const action = std::ranges::find(kActions, name, &Action::name);
+  if (action == kActions.end() || action->operands == kManyOperands) return {};
   for (const Option& option : kSlurmJobOptions) {
     const std::string key = key_of(option);
-    const bool all = key == "partition" && !action.operands;
+    const bool all = key == "partition" && action->operands == 0;
     if (context.args.has(key) && !all)
-      return fail(ErrorCode::invalid_argument, fmt::format("slurm {} takes no --{}", action.name, key),
+      return fail(ErrorCode::invalid_argument, fmt::format("slurm {} takes no --{}", name, key),
                   "it is an option of gpuwarden slurm shell, gpuwarden slurm script and gpuwarden run --slurm");
   }
   return {};
 }
 
 Result<int> run_slurm(Context& context) {
-  const std::string name = context.args.rest.empty() ? "" : context.args.rest[0];
-  const auto* const action = std::ranges::find(kActions, name, &Action::name);
-  if (action == std::end(kActions)) return std::unexpected(unknown_action(context, name));
-  GPUWARDEN_CHECK(check_action_options(context, name));
-  GPUWARDEN_CHECK(check_job_options(context, *action));
-  if (!action->operands && context.args.rest.size() > 1)
-    return fail(ErrorCode::invalid_argument, fmt::format("unexpected argument '{}'", printable(context.args.rest[1])));
-  return action->run(context);
+  GPUWARDEN_CHECK(check_job_options(context));
+  return run_action(context, kActions);
 }
 
 }  // namespace

@@ -66,17 +66,17 @@ Result<void> check_options(const Args& args) {
     if (args.has(key) && !args.has("random-lengths"))
       return fail(ErrorCode::invalid_argument, fmt::format("--{} requires --random-lengths", key));
   }
-  if (args.rest.size() == 2) return {};
+  if (args.rest.size() == 1) return {};
   return fail(ErrorCode::invalid_argument,
-              args.rest.size() < 2 ? "memory replay: no trace is given"
-                                   : fmt::format("memory replay takes one trace, not {}", args.rest.size() - 1),
+              args.rest.empty() ? "memory replay: no trace is given"
+                                : fmt::format("memory replay takes one trace, not {}", args.rest.size()),
               "gpuwarden memory replay snapshot.pickle");
 }
 
 /// A trace from a file, packed or not, or ("-") from standard input.
 Result<Trace> read_trace(const Args& args) {
   constexpr std::size_t kLargest = std::size_t{16} << 30U;  // snapshots of long runs have gigabytes
-  const std::string& file = args.rest[1];
+  const std::string& file = args.rest[0];
   GPUWARDEN_TRY(const auto device, count_option(args, "device", 1023));
   const std::string name = file == "-" ? "standard input" : printable(file);
   GPUWARDEN_TRY(std::string content,
@@ -110,7 +110,7 @@ Result<int> memory_replay(Context& context) {
   GPUWARDEN_TRY(const Trace trace, read_trace(args));
   GPUWARDEN_TRY(auto steps, read_steps(args, trace));
   GPUWARDEN_TRY(const memtrace::ReplayReport report,
-                memtrace::replay_all(args.rest[1], trace, std::move(steps), *strategies, device.value_or(80_GiB)));
+                memtrace::replay_all(args.rest[0], trace, std::move(steps), *strategies, device.value_or(80_GiB)));
   GPUWARDEN_CHECK(write_pictures(args, report));
   if (args.has("json"))
     print_json(memtrace::to_json(report));

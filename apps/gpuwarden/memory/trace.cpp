@@ -43,7 +43,7 @@ void tell(const std::vector<memtrace::TraceSummary>& all, const std::string& com
 }  // namespace
 
 Result<int> memory_trace(Context& context) {
-  const std::vector<std::string> words(context.args.rest.begin() + 1, context.args.rest.end());
+  const std::vector<std::string>& words = context.args.rest;
   if (words.empty())
     return fail(ErrorCode::invalid_argument, "memory trace: no command was given",
                 "gpuwarden memory trace -o trace.csv -- python train.py");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/knowledge/forward_compatibility.hpp"
@@ -135,8 +136,8 @@ std::string needs_text(const Wording& to, const compat::ComponentAnswer& answer)
   std::string asks = capabilities_text(row);
   if (answer.min_driver) asks += fmt::format(", driver {} or newer", to_string(*answer.min_driver));
   if (row.torch) asks += fmt::format(", PyTorch {} or newer", to_string(row.torch));
-  return (answer.rows.empty() ? "" : "\n") + to.bold(fmt::format("{}{}", row.package, releases)) + "\n" +
-         to.line("asks for", asks) + to.line("note", row.note) + command_line("install", row.install);
+  return to.bold(fmt::format("{}{}", row.package, releases)) + "\n" + to.line("asks for", asks) +
+         to.line("note", row.note) + command_line("install", row.install);
 }
 
 }  // namespace
@@ -190,14 +191,16 @@ std::string text_of(const CompatWording& to, const compat::ComponentAnswer& answ
   if (!answer.known)
     text = fmt::format("{} {} is not in this knowledge base{}\n", printable(answer.name), printable(answer.version),
                        answer.rows.empty() ? "" : "; these are:");
+  if (answer.needs != nullptr) text += needs_text(to, answer);
+  std::string here =
+      answer.not_judged.empty() ? here_line(to, answer.obstacle) : to.line("here", "not judged: " + answer.not_judged);
+  if (answer.needs != nullptr && !answer.rows.empty()) text += std::exchange(here, "") + "\nas its maintainers say\n";
   for (const auto* row : answer.rows) {
     text += to.bold(fmt::format("{} {}", row->component, row->version)) + "\n";
     text +=
         to.line("  needs", row->needs) + to.line("  GPU", row->capability) + to.line("  also", row->driver_or_other);
   }
-  if (answer.needs != nullptr) text += needs_text(to, answer);
-  if (!answer.not_judged.empty()) return text + to.line("here", "not judged: " + answer.not_judged);
-  return text + here_line(to, answer.obstacle);
+  return text + here;
 }
 
 }  // namespace gpuwarden::cli

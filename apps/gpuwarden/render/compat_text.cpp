@@ -284,20 +284,22 @@ std::string text_of(const Wording& to, const ArchitectureAnswer& answer) {
 // ---- a job
 
 std::string text_of(const Wording& to, const JobAnswer& answer) {
-  std::string text = to.line("rule", knowledge::rule_of(answer.job));
+  std::string text = to.line("rule", answer.rule);
   if (answer.here)
     text += to.line("here", fmt::format("{} of {} {} hold it", answer.here->needed, answer.here->present,
                                         answer.here->model->name));
   if (answer.does_not_fit) text += to.line("here", "its GPUs do not hold it");
-  if (answer.ranking.empty()) return text + "\nno GPU among these holds it, even 64 of them\n";
+  if (answer.ranking.empty())
+    return text + fmt::format("\nno GPU among these holds it, even {} of them\n", compat::kMostForJob);
   Table table{{"GPUs", "model", "each", "rate", "remark"}};
+  const bool training = answer.job.settings.trains();
   const std::size_t shown = std::min(answer.ranking.size(), compat::kSuggestionsShown);
   for (std::size_t i = 0; i < shown; ++i) {
-    const knowledge::Suggestion& one = answer.ranking[i];
-    const double rate = answer.job.training ? one.rate : one.rate / 1000;
-    table.push_back(
-        {fmt::format("{} x", one.gpus), std::string(one.model->name), fmt::format("{:g} GB", one.model->memory_gb),
-         fmt::format("{:.{}f} {}", rate, rate < 100 ? 1 : 0, answer.job.training ? "TFLOPS" : "TB/s"), one.remark});
+    const compat::Suggestion& one = answer.ranking[i];
+    const double rate = training ? one.rate : one.rate / 1000;
+    table.push_back({fmt::format("{} x", one.gpus), std::string(one.model->name),
+                     fmt::format("{:g} GB", one.model->memory_gb),
+                     fmt::format("{:.{}f} {}", rate, rate < 100 ? 1 : 0, training ? "TFLOPS" : "TB/s"), one.remark});
   }
   text += "\n" + columns(table, to.style);
   if (answer.ranking.size() > shown)

@@ -262,8 +262,8 @@ std::string serving(const PlanAnswer& answer) {
       answer.loads
           ? fmt::format("\nserving: beside weights and compute buffer there is room for {} of KV cache{}{}: {}\n",
                         gib(pool.cache), each, tokens, requests)
-          : fmt::format("\nserving: {} of KV cache{} at {:.0f}% utilization hold {} tokens: {}\n", gib(pool.cache),
-                        each, answer.request.work.serving_utilization * 100, pool.tokens, requests);
+          : fmt::format("\nserving: {} of KV cache{} at {} hold {} tokens: {}\n", gib(pool.cache), each,
+                        planning::share_words(answer.request.work), pool.tokens, requests);
   text +=
       fmt::format("  by engine and version: weights {} to {}, cache {} to {}, {} to {} tokens\n", gib(pool.weights_low),
                   gib(pool.weights_high), gib(pool.cache_low), gib(pool.cache_high), pool.tokens_low, pool.tokens_high);

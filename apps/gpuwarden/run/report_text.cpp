@@ -14,11 +14,11 @@
 namespace gpuwarden::cli {
 namespace {
 
-std::string energy_text(const launch::GpuReport& gpu) {
-  if (!gpu.energy_joules) return "-";
-  const double joules = *gpu.energy_joules;
-  const std::string text = joules < 10000 ? fmt::format("{:.0f} J", joules) : fmt::format("{:.2f} Wh", joules / 3600);
-  return gpu.energy_is_estimate ? "~" + text : text;
+std::string energy_text(const std::optional<double>& joules, bool is_estimate) {
+  if (!joules) return "-";
+  const std::string text =
+      *joules < 10000 ? fmt::format("{:.0f} J", *joules) : fmt::format("{:.2f} Wh", *joules / 3600);
+  return is_estimate ? "~" + text : text;
 }
 
 std::string gpu_line(const launch::GpuReport& gpu) {
@@ -28,8 +28,9 @@ std::string gpu_line(const launch::GpuReport& gpu) {
   return fmt::format("  GPU {}: peak memory {}, mean utilization {}, peak temperature {}, energy {}{}{}\n",
                      gpu.index.value, gpu.peak_memory ? format_size(*gpu.peak_memory) : "-",
                      gpu.mean_utilization ? fmt::format("{:.0f} %", *gpu.mean_utilization) : "-",
-                     gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-", energy_text(gpu),
-                     throttling, gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
+                     gpu.peak_temperature ? fmt::format("{} C", gpu.peak_temperature->value) : "-",
+                     energy_text(gpu.energy_joules, gpu.energy_is_estimate), throttling,
+                     gpu.trouble.empty() ? "" : "; trouble: " + gpu.trouble);
 }
 
 /// "rank 1 (standard error):4: what it says".
@@ -84,10 +85,17 @@ std::string cause_text(const healing::Attempt& attempt, const Style& style) {
 
 }  // namespace
 
-std::string run_report_text(const launch::RunReport& report) {
-  std::string text = fmt::format(
-      "\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
-      report.end.exit_code == 0 ? "finished" : "ended", format_duration(report.end.wall_time), report.end.exit_code);
+std::string run_report_text(const launch::RunReport& report, const healing::Total& total) {
+  const bool several = total.tries > 1;
+  const std::string after = several ? fmt::format("{} tries in {}", total.tries, format_duration(total.wall_time))
+                                    : format_duration(report.end.wall_time);
+  std::string text =
+      fmt::format("\ngpuwarden: {}{} after {}, exit code {}\n", report.simulated ? "[simulated figures] " : "",
+                  report.end.exit_code == 0 ? "finished" : "ended", after, report.end.exit_code);
+  if (several)
+    text += fmt::format("  all tries: ranks ran for {}, energy {}\n  the last try, {} long:\n",
+                        format_duration(total.run_time), energy_text(total.energy_joules, total.energy_is_estimate),
+                        format_duration(report.end.wall_time));
   if (report.end.first_failure && report.end.ranks.size() > 1)
     text += fmt::format("  rank {} failed first\n", *report.end.first_failure);
   if (const std::string signal = launch::signal_text(report.end); !signal.empty())

@@ -9,8 +9,8 @@
 
 namespace gpuwarden::cli {
 
-/// What the GPUs did and what was wasted.
-std::string run_report_text(const launch::RunReport& report);
+/// What the GPUs did and what was wasted in the last try, and what all tries make together where there were several.
+std::string run_report_text(const launch::RunReport& report, const healing::Total& total = {});
 
 /// A try that failed: its cause with lines and steps, and whether another one follows. `alone`: the only try there was
 /// to be, which needs no number.

@@ -36,12 +36,13 @@ std::string node_program(const Args& args) {
   return error ? "gpuwarden" : own.string();
 }
 
-Result<jobs::SlurmJob> read_slurm_job(Context& context, slurm::Programs& programs) {
+Result<jobs::SlurmJob> read_slurm_job(Context& context, slurm::Programs& programs,
+                                      Result<slurm::Site> (*read_site)(slurm::Programs&)) {
   // A file is checked here, not only on the nodes, which read it too.
   GPUWARDEN_TRY(const auto from_file, fall_back_to_config(context));
   GPUWARDEN_CHECK(jobs::check_file_for_slurm(from_file, context.args.text("config").value_or("")));
   GPUWARDEN_CHECK(jobs::check_for_slurm(context.args));
-  GPUWARDEN_TRY(const slurm::Site site, slurm::read_site(programs));
+  GPUWARDEN_TRY(const slurm::Site site, read_site(programs));
   return jobs::slurm_job_from(context.args, {context.args.rest, node_program(context.args), forwarded(context)}, site);
 }
 

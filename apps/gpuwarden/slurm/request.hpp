@@ -12,6 +12,7 @@ std::string node_program(const Args& args);
 
 /// What the command line asks for, and behind it a --config, on this site. Fails as jobs::slurm_job_from(), and for
 /// what of the file means nothing with Slurm.
-Result<jobs::SlurmJob> read_slurm_job(Context& context, slurm::Programs& programs);
+Result<jobs::SlurmJob> read_slurm_job(Context& context, slurm::Programs& programs,
+                                      Result<slurm::Site> (*read_site)(slurm::Programs&));
 
 }  // namespace gpuwarden::cli

@@ -102,7 +102,7 @@ Result<void> check_slurm_options(const Args& args) {
 
 Result<int> print_slurm_script(Context& context) {
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_TRY(const jobs::SlurmJob asked, read_slurm_job(context, *programs));
+  GPUWARDEN_TRY(const jobs::SlurmJob asked, read_slurm_job(context, *programs, slurm::read_site_if_any));
   GPUWARDEN_TRY(const std::string script, slurm::sbatch_script(asked.job));
   fmt::print("{}", script);
   for (const std::string& decision : asked.decisions) say("gpuwarden: {}\n", decision);
@@ -112,7 +112,7 @@ Result<int> print_slurm_script(Context& context) {
 Result<int> run_on_slurm(Context& context) {
   if (context.args.has("dry-run")) return print_slurm_script(context);
   const auto programs = slurm::real_programs(context.environment);
-  GPUWARDEN_TRY(const jobs::SlurmJob asked, read_slurm_job(context, *programs));
+  GPUWARDEN_TRY(const jobs::SlurmJob asked, read_slurm_job(context, *programs, slurm::read_site));
   GPUWARDEN_CHECK(jobs::check_outputs(context.args));
   const bool quiet = context.args.has("quiet");
   if (!quiet) {

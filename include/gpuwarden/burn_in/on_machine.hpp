@@ -31,8 +31,9 @@ std::optional<std::string> not_possible(const machine::Machine& machine, const f
                                         const Options& options);
 
 /// Reserves the GPUs for the length of the tests and tests them; those that others have reserved are left alone and
-/// say so. Where there are no reservations (no directory, no right), there is nobody to take the GPUs from. Fails as
-/// placement::select does on a GPU's name, with unsatisfied where a GPU of that name cannot be had.
+/// say so. Those of a lease within which the caller was started are its own, whatever its line does there. Where there
+/// are no reservations (no directory, no right), there is nobody to take the GPUs from. Fails as placement::select does
+/// on a GPU's name, with unsatisfied where a GPU of that name cannot be had.
 Result<facts::BurnInRun> run_on(const machine::Machine& machine, const facts::Snapshot& snapshot,
                                 const knowledge::Knowledge& knowledge, const MachineRequest& request, Options options);
 

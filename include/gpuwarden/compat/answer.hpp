@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@
 #include "gpuwarden/knowledge/gpu_boards.hpp"
 #include "gpuwarden/knowledge/gpu_uses.hpp"
 #include "gpuwarden/knowledge/torch_companions.hpp"
+#include "gpuwarden/planning/workload.hpp"
 
 namespace gpuwarden::compat {
 
@@ -200,14 +202,30 @@ struct XidAnswer : Verdict {
 /// How many GPUs for a job people are shown, with their sources; values and JSON have all.
 inline constexpr std::size_t kSuggestionsShown = 15;
 
+/// A GPU for a job.
+struct Suggestion {
+  const knowledge::GpuModel* model = nullptr;
+  std::uint32_t gpus = 0;  ///< how many are enough, as planning::count_gpus_for() has it
+  double rate = 0;         ///< of all of them: dense BF16 TFLOPS (training), GB/s (serving)
+  bool half = false;       ///< the rate is FP16's: no BF16 in hardware
+  std::string remark;      ///< what speaks against it
+};
+/// More GPUs than these are not looked at.
+inline constexpr std::uint32_t kMostForJob = 64;
+
 /// Which GPU for a job.
 struct JobAnswer : Verdict {
-  knowledge::Job job;
-  std::vector<knowledge::Suggestion> ranking;
+  planning::Workload job;
+  double parameters = 0;
+  double bytes_needed = 0;  ///< of one GPU that held it alone
+  std::string rule;         ///< what was counted, and how it is ranked, in words
+  /// Best first: fewest GPUs, then the highest rate. Without models that the newest toolkit or PyTorch has left, and
+  /// those without a known rate.
+  std::vector<Suggestion> ranking;
   struct Here {
     const knowledge::GpuModel* model = nullptr;
-    int needed = 0;
-    int present = 0;
+    std::uint32_t needed = 0;
+    std::uint32_t present = 0;
   };
   std::optional<Here> here;   ///< the place's GPUs that hold it
   bool does_not_fit = false;  ///< the place has GPUs, and they do not hold it
@@ -237,7 +255,7 @@ ArchitectureAnswer answer_architecture(const Asked& asked, int architecture, con
 /// A GPU by words of its name, or, where only its generation is known, that. Fails with not_found.
 Result<std::variant<GpuAnswer, ArchitectureAnswer>> answer_gpu(const Asked& asked, const std::string& words);
 XidAnswer answer_xid(const knowledge::Knowledge& knowledge, int code);
-JobAnswer answer_job(const Asked& asked, const knowledge::Job& job);
+JobAnswer answer_job(const Asked& asked, const planning::Workload& job);
 /// `work`: the CUDA version of the work; empty: of the newest PyTorch that runs on the GPU.
 MatrixAnswer answer_matrix(const Asked& asked, std::optional<Version> work, const std::string& workload);
 

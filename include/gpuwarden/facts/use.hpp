@@ -33,6 +33,11 @@ Load load_of(const GpuSample& sample);
 /// Whether a GPU has more load or memory in use than an idle desktop takes.
 bool is_loaded(const GpuSample& sample);
 
+/// Whether its utilization is all that speaks of a user of the GPU: no process computes on it, and its memory is not
+/// taken. It may be what has just ended, since drivers report the past; of processes that could not be read it is not
+/// known.
+bool has_load_alone(const GpuRecord& record);
+
 /// Whether MIG is on and no instance is made: CUDA finds no device on the GPU.
 bool lacks_instances(const GpuRecord& record);
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gpuwarden/healing/judgement.hpp"
+#include "gpuwarden/healing/total.hpp"
 #include "gpuwarden/launch/restarts.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/machine/reservation.hpp"
@@ -103,6 +104,7 @@ struct Options {
 /// What became of the job in the end.
 struct Healed {
   launch::RunReport report;         ///< of the last try
+  Total total;                      ///< of all tries
   std::vector<Attempt> failed;      ///< oldest first; the last one is the report's where that failed
   std::vector<Uuid> gpus_at_fault;  ///< of all tries
   std::uint32_t regroups = 0;       ///< how often it was started again to use more GPUs
@@ -113,8 +115,9 @@ struct Healed {
 Result<Healed> run(const launch::RunPlan& plan, const machine::Machine& machine, machine::Reservation gpus,
                    const Options& options, Clock& clock);
 
-/// launch::to_json() of the last try, with "attempts" (each failed one) and "post_mortem" (the last failed one's
-/// diagnosis, or null). Secrets are taken out of what programs wrote; `known` are those values that are secret.
+/// launch::to_json() of the last try, with "total" (of all tries), "attempts" (each failed one) and "post_mortem" (the
+/// last failed one's diagnosis, or null). Secrets are taken out of what programs wrote; `known` are those values that
+/// are secret.
 nlohmann::json to_json(const Healed& healed, std::span<const std::string> known = {});
 
 /// What the JSON of a run says of its failure; nothing where it did not fail, or is another kind of file. Fails with

@@ -29,7 +29,7 @@ struct Order {
 /// GPUs that a host holds now.
 struct Held {
   std::vector<std::uint32_t> gpus;  ///< indices; none: the CPU
-  std::string name;                 ///< of the first
+  std::string name;                 ///< their models
   std::uint32_t ranks = 0;
   bool simulated = false;
   bool operator==(const Held&) const = default;

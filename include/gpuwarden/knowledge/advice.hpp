@@ -31,12 +31,24 @@ WheelFit wheel_fit(const Knowledge& knowledge, const TorchBuild& build, std::opt
                    std::optional<Version> driver);
 constexpr bool is_fit(WheelFit fit) { return fit == WheelFit::runs || fit == WheelFit::runs_by_jit; }
 
+/// Whether a wheel is made for a Python, or the next one after those that it was made for.
+bool is_for_python(const TorchBuild& build, const Version& python);
 /// The newest wheel that runs on all of these GPUs, of one release the default build first; nullptr: there is none.
+/// `python`: of those that are made for it; empty: any.
 const TorchBuild* newest_torch_for(const Knowledge& knowledge, const std::vector<int>& architectures,
-                                   std::optional<Version> driver, std::string_view machine = kUsualMachine);
+                                   std::optional<Version> driver, std::string_view machine = kUsualMachine,
+                                   std::optional<Version> python = std::nullopt);
 /// Which of the release's wheels runs on a driver, by the CUDA that it is built for: the default one, else the other
 /// one; empty: none does, of those that are known.
 std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelease& row, std::optional<Version> driver);
+/// Whether its released wheels have kernels for this architecture: up to 0.9.0 they have none for 12.x (source:
+/// vllm-project/vllm#18835). What its row says of older GPUs is not asked here.
+bool vllm_has_kernels(const Version& version, int architecture);
+/// Whether it takes the UUIDs of MIG instances, from 0.10 on (source: vllm-project/vllm#17047).
+bool vllm_reads_mig_uuids(const Version& version);
+/// Whether a wheel of the release runs on all of these GPUs with a driver, and the PyTorch that it brings, too.
+bool vllm_runs(const Knowledge& knowledge, const VllmRelease& row, const std::vector<int>& architectures,
+               std::optional<Version> driver, std::string_view machine = kUsualMachine);
 /// The newest vLLM of which a wheel runs there, of those for processors of this architecture.
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver, std::string_view machine = kUsualMachine);
@@ -66,31 +78,7 @@ enum class DriverStanding { unknown, below_minimum, too_new, below_required, bel
 std::string_view to_string(DriverStanding standing);
 DriverStanding standing_of(const DriverNeeds& needs, const Version& driver);
 
-/// A job, as far as its size decides.
-struct Job {
-  bool training = false;
-  double parameters = 0;
-  bool operator==(const Job&) const = default;
-};
-/// Bytes that the job's state takes: training 16 bytes per parameter (mixed precision with Adam; source: ZeRO, 2020),
-/// serving 2 bytes with a fifth on top (source: EleutherAI, Transformer Math 101).
-double bytes_needed(const Job& job);
-/// The share of a GPU's memory that the state may take: the rest is for activations, the context and fragments.
-inline constexpr double kUsableMemory = 0.9;
-
-/// A GPU for a job.
-struct Suggestion {
-  const GpuModel* model = nullptr;
-  int gpus = 0;        ///< how many hold the state: a power of two, or a multiple of eight
-  double rate = 0;     ///< of all of them: dense BF16 TFLOPS (training), GB/s (serving)
-  bool half = false;   ///< the rate is FP16's: no BF16 in hardware
-  std::string remark;  ///< what speaks against it
-};
-/// Best first: fewest GPUs, then the highest rate. Models that the newest toolkit or PyTorch has left, and those
-/// without a known rate, are not in it; nor are those of which more than `most` were needed.
-std::vector<Suggestion> rank_for(const Knowledge& knowledge, const Job& job,
-                                 const std::vector<const GpuModel*>& candidates, int most = 64);
-/// How rank_for thinks, in words.
-std::string rule_of(const Job& job);
+/// False for a model that the newest toolkit or PyTorch has left.
+bool is_served_by_newest(const Knowledge& knowledge, const GpuModel& model);
 
 }  // namespace gpuwarden::knowledge

@@ -58,6 +58,7 @@ struct DiagnosisRule {
   std::span<const DiagnosisExample> examples;
   std::string_view says;  ///< a sentence with {facts} that this line allows; before the cause's own. Empty: none
   std::span<const std::string_view> fix;  ///< steps for this very line; they come before the cause's own
+  std::string_view link;    ///< the page of the program that prints it, in place of the cause's own. Empty: that one
   std::string_view reject;  ///< a pattern: where it fits the line or those after it, the rule is silent. Empty: none
   std::span<const std::string_view> inspired_by;  ///< public threads without which nobody would have written it
 };

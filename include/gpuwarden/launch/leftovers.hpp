@@ -25,7 +25,7 @@ struct Leftover {
 
 /// The runs that are noted down in `folder` (JobSpec::record_directory), whose supervisors are all gone (nobody holds
 /// the record's lock) and of which something runs: what is in the run's control group, and processes of the record's
-/// owner that carry its id or have inherited its leases (those that are not shared; `folder` is the leases' as well).
+/// owner that carry its id or were started within its leases (lease::processes_on; shared ones do not tell).
 /// Records of runs of which nothing is left are removed, where the caller may.
 std::vector<Leftover> find_leftovers(const std::filesystem::path& folder);
 

@@ -147,14 +147,11 @@ class LeaseStore {
   Result<Ticket> queue(std::uint32_t wants, const std::vector<Uuid>& candidates, const std::stop_token& stop = {},
                        std::int32_t priority = 0) const;
 
-  /// Why the directory cannot be used, where it cannot.
-  const std::optional<Error>& directory_problem() const { return directory_problem_; }
-
  private:
   explicit LeaseStore(StoreOptions options, Clock& clock);
   StoreOptions options_;
   Clock* clock_;
-  std::optional<Error> directory_problem_;
+  std::optional<Error> directory_problem_;  ///< why the directory cannot be used, where it cannot
 };
 
 /// The processes that the caller can see holding a lock (flock) of this file, as the kernel tells: those that took it,

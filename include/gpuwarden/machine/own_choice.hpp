@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs that a running program chooses for itself: what it has already, and what `gpuwarden run` reserved for it, does
-// not stand in its way, as it does in everybody else's.
+// GPUs that a running program chooses for itself: what it has already, and what was reserved for it, does not stand in
+// its way, as it does in everybody else's. Whose a lease is the kernel says: the locks that are open in the program,
+// and who holds them.
 //
-//     auto chosen = choose_for(*machine, {.count = 2}, {.pids = {Pid{::getpid()}}, .run_id = run}, visibility, clock);
+//     auto chosen = choose_for(*machine, {.count = 2}, {.pids = {Pid{::getpid()}}}, visibility, clock);
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,6 @@ namespace gpuwarden::machine {
 /// Who chooses.
 struct Chooser {
   std::vector<Pid> pids;  ///< the process, and others of its own job (ranks under one launcher)
-  std::string run_id;     ///< GPUWARDEN_RUN_ID; empty: no job of gpuwarden's
 };
 
 /// A decision on GPUs for the chooser itself.
@@ -33,9 +33,12 @@ struct OwnChoice {
   std::vector<facts::Lease> others;  ///< leases that stood in the way
 };
 
-/// The snapshot without the utilization of these devices, where they have no process: what their own lease's commands
-/// have just done still shows there, and nobody else can use them.
-facts::Snapshot without_past_load(facts::Snapshot snapshot, const std::vector<Uuid>& devices);
+/// This process and those that it was started from (lease::own_ancestors).
+std::vector<Pid> own_line();
+/// The snapshot as a program sees it that was started within the lease of these devices: what its own line does there
+/// is no stranger's use, and what the lease's commands have just done is past.
+facts::Snapshot as_seen_within(facts::Snapshot snapshot, const std::vector<Uuid>& own);
+
 /// The snapshot as it would be without these processes: on a GPU that they alone use, neither their memory nor the load
 /// counts. With `devices`, without what they do on these GPUs and MIG instances alone.
 facts::Snapshot without_processes(facts::Snapshot snapshot, const std::vector<Pid>& processes,

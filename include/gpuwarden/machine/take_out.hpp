@@ -21,9 +21,9 @@ struct TakenOut {
   facts::Snapshot gpus;         ///< those that were named
   lease::Disablings::View now;  ///< what is out of use
 };
-/// Disables the GPUs of these names, as Disablings::disable() does; by whom the machine's environment says ("ada with
-/// sudo"), else by the caller. Fails with invalid_argument where none is named, as placement::keep_named() and
-/// disable().
+/// Disables the GPUs of these names ("all" alone: all that are there), as Disablings::disable() does; by whom the
+/// machine's environment says ("ada with sudo"), else by the caller. Fails with invalid_argument where none is named,
+/// not_found where there is none, as placement::keep_named() and disable().
 Result<TakenOut> take_out(const Machine& machine, const std::vector<std::string>& names, const std::string& reason,
                           const Clock& clock);
 

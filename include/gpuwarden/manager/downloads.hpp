@@ -2,6 +2,7 @@
 // Models that other programs downloaded: Hugging Face's cache and ollama's store.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -26,7 +27,12 @@ ModelDownloads model_downloads(const Environment& environment);
 /// llama.cpp takes where none is named; of the revision that `main` is, else of any. "owner/name:Q8_0" is the file of
 /// that mix. Null where there is none.
 std::optional<std::filesystem::path> find_in_hub(const ModelDownloads& downloads, std::string_view name);
-/// The file of a tag ("qwen3:8b", "user/model:tag", "hf.co/owner/name:Q4_K_M").
-std::optional<std::filesystem::path> find_in_store(const ModelDownloads& downloads, std::string_view tag);
+/// A model of ollama's store.
+struct StoredModel {
+  std::filesystem::path file;
+  std::uint32_t num_ctx = 0;  ///< of the parameters that its manifest names; 0: not there
+};
+/// That of a tag ("qwen3:8b", "user/model:tag", "hf.co/owner/name:Q4_K_M").
+std::optional<StoredModel> find_in_store(const ModelDownloads& downloads, std::string_view tag);
 
 }  // namespace gpuwarden::manager

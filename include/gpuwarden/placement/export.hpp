@@ -18,4 +18,9 @@ std::string visible_indices(const Decision& decision);
 /// invalid_argument for another shell.
 Result<std::string> export_commands(std::string_view shell, std::string_view value);
 
+/// The chosen devices for people: "GPU 0, 1 (NVIDIA L4), GPU 2.0 (NVIDIA A100)", an instance behind its GPU; "the CPU".
+std::string in_words(const Decision& decision);
+/// "NVIDIA L4", "NVIDIA L4 and NVIDIA A100": each model once.
+std::string models_in_words(const Decision& decision);
+
 }  // namespace gpuwarden::placement

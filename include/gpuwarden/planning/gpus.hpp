@@ -10,6 +10,7 @@
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
 #include "gpuwarden/facts/snapshot.hpp"
+#include "gpuwarden/knowledge/gpu_models.hpp"
 
 namespace gpuwarden::planning {
 
@@ -38,6 +39,9 @@ inline constexpr std::uint32_t kMostGpus = 1'000'000;
 /// knowledge base; of several that fit, the one that most people mean: the name itself, then SXM before PCIe, then the
 /// larger memory. Fails with invalid_argument on a count that is none, with not_found on a model that is not known.
 Result<GpuGroup> gpus_named(std::string_view text);
+
+/// One GPU of this model.
+GpuGroup gpus_of(const knowledge::GpuModel& model);
 
 /// The usable GPUs of a snapshot that are most alike: of several kinds, the one with the most memory together. Where a
 /// reading names a GPU but not its memory (nvidia-smi -L, collect_env), the memory is the model's. Fails with

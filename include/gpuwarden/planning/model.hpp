@@ -131,6 +131,7 @@ struct ModelShape {
   std::uint32_t kin_positions = 0;
   /// With longrope, those of the model before it was stretched, which vLLM takes unless it is told more; else 0.
   std::uint32_t unscaled_positions = 0;
+  std::uint32_t num_ctx = 0;        ///< of a model of ollama's: tokens that its own parameters name; 0: none
   std::uint32_t embedding_dim = 0;  ///< where it differs from hidden (OPT-350m projects); 0: hidden
 
   Positions positions = Positions::rotary;

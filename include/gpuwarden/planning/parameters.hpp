@@ -62,7 +62,6 @@ struct ParameterCount {
   std::uint64_t linear = 0;  ///< elements of the layers' matrices, without biases
   std::uint64_t layer = 0;   ///< of the largest layer, experts included
 
-  std::uint64_t non_embedding() const { return total - embedding; }
   bool operator==(const ParameterCount&) const = default;
 };
 

@@ -19,7 +19,8 @@ namespace gpuwarden::planning {
 /// `--task serve`, with its `--engine` where that is not vLLM, unless it names a task; "--gradient_checkpointing True"
 /// becomes `--recompute full`. Options of gpuwarden's own may stand before the line, which may be one quoted word, or
 /// the arguments of an image behind "docker run". What other programs call an option stays (foreign_options.hpp).
-std::vector<std::string> without_launcher(const std::vector<std::string>& words);
+/// Fails with invalid_argument where a program and what it is to do are mistyped ("vllm serv").
+Result<std::vector<std::string>> without_launcher(const std::vector<std::string>& words);
 
 struct PastedLine {
   Words words{"--"};                  ///< by a plan's own names, "model" and "gpus" among them

@@ -19,7 +19,12 @@ namespace gpuwarden::planning {
 
 struct ServingBudget {
   GpuBudget gpu;
-  double utilization = 0.9;      ///< of the GPU's memory that the engine takes
+  double utilization = 0.9;  ///< of the GPU's memory that the engine takes
+  /// SGLang's --mem-fraction-static, above 0: the pool is this share of what is free before the weights are loaded,
+  /// less the weights; what is computed with lies in the rest. Source: sglang/srt/model_executor/
+  /// model_runner_kv_cache_mixin.py (rest_memory = available - total x (1 - mem_fraction_static)).
+  double static_share = 0;
+  double spared = 0;             ///< of what weights and computing leave, what the engine takes for no cache
   Bytes outside{512ULL << 20U};  ///< of the allocator: context, NCCL; 0.16 to 1.8 GiB by version, 3.6 with two ranks
   Bytes activations{};           ///< of the profiling run where measured; 0: computed
   std::uint32_t batched_tokens = 8192;  ///< of the profiling run (max_num_batched_tokens)

@@ -52,7 +52,7 @@ std::span<const std::string_view> workload_names();
 std::span<const std::string_view> size_names();
 
 /// The names beside these that are a plan's: "model", "params", "family", "gpus", "gpus-per-node", "cpus", "tokens",
-/// "mfu", "calibrate".
+/// "mfu", "calibrate", "draft-model".
 std::span<const std::string_view> plan_names();
 
 /// A task on this model; `usual_task` stands where no "task" is given. Names that other readers know ("family", sizes)

@@ -15,7 +15,7 @@
 namespace gpuwarden::planning {
 
 /// What serves a model; each decides otherwise how long requests may be where nobody says so.
-enum class Engine { vllm, sglang, llama_cpp, ollama, tensorrt_llm };
+enum class Engine { vllm, sglang, llama_cpp, ollama, tensorrt_llm, tgi };
 
 /// Where settings.sequence comes from.
 enum class Length {
@@ -39,6 +39,11 @@ struct Workload {
   /// (0.21 and later), which is 0.90 to 0.91 without them. Sources: vllm/config/cache.py; the line that
   /// vllm/v1/worker/gpu_worker.py logs ("equivalent to --gpu-memory-utilization=0.9129 without").
   double serving_utilization = 0.9;
+  /// SGLang's --mem-fraction-static: of what is free before weights are loaded, for weights and cache together, 0 to 1;
+  /// 0: not given, and serving_utilization is what is taken.
+  double static_share = 0;
+  /// Of each GPU, what lies beside the model: a draft model with its cache.
+  Bytes beside{};
   std::uint32_t batched_tokens = 0;  ///< that a serving engine works on at a time; 0: as many as it takes on the GPU
   std::uint32_t max_requests = 0;    ///< the same
   Engine engine = Engine::vllm;
@@ -71,6 +76,15 @@ void shard_what_is_offloaded(Parallelism& parallel);
 /// Gives the data-parallel ranks of settings.parallel what the other axes leave of so many GPUs; false where these
 /// cannot be divided so.
 bool spread(Settings& settings, std::uint32_t gpus);
+
+/// The share of a GPU's memory that a serving engine must find free.
+double share_taken(const Workload& work);
+/// "90% utilization", "--mem-fraction-static 0.8".
+std::string share_words(const Workload& work);
+
+/// Puts a draft model beside a serving engine's: its weights and the cache of a request. It is counted whole on each
+/// GPU: engines divide it as the model itself, or not at all. Fails with invalid_argument on a task that serves not.
+Result<void> add_draft(const ModelShape& draft, Workload& work);
 
 /// "full training", "LoRA adapters", "inference", "serving": the task in words.
 std::string_view words_of(Task task);

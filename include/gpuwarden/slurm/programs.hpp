@@ -24,6 +24,9 @@ class Programs {
 /// The machine's own, found on the PATH of `environment`.
 std::unique_ptr<Programs> real_programs(Environment environment);
 
+/// Whether the machine is of a cluster at all, which may well not answer: Slurm is installed and configured.
+bool has_cluster(Programs& programs);
+
 /// What the program prints. Fails with unavailable where it is not there or does not answer, with corrupt where it
 /// prints more than is read, and with `code` and the program's own words where it refuses.
 Result<std::string> output_of(Programs& programs, std::vector<std::string> argv, ErrorCode code = ErrorCode::failed,

@@ -25,10 +25,15 @@ struct Site {
   bool constrains_devices = false;  ///< a job sees the GPUs that it was given, and no others
   std::vector<Partition> partitions;
   std::vector<Node> nodes;
+  bool is_seen = true;  ///< false: nobody was asked, and nothing of it is known
 };
 
 /// Asks scontrol and sinfo. Fails with unavailable where there is no Slurm, or it does not answer.
 Result<Site> read_site(Programs& programs);
+
+/// The same for a script that is written and not submitted: where this machine is of no cluster, a site of which
+/// nothing is known.
+Result<Site> read_site_if_any(Programs& programs);
 
 /// The jobs that squeue tells of; `user` and `partition` empty: everybody's, of all partitions. Fails as read_site().
 Result<std::vector<Job>> read_queue(Programs& programs, const std::string& user, const std::string& partition);
@@ -67,7 +72,7 @@ struct Placed {
 /// Chooses the partition (Slurm's own where it fits, else the first that does), the type's spelling, CPUs (the GPUs'
 /// share of a node's, else four each), the time limit (the partition's default, else its greatest), and how GPUs are
 /// asked for. Pure. Fails with invalid_argument where no partition could ever do it; where its nodes are down now,
-/// the job will wait, which is said.
+/// the job will wait, which is said. For a site that was not seen all stays as it is asked, which is said, too.
 Result<Placed> place(const Request& request, const Site& site);
 
 /// {"cluster", "version", "types": [...], "nodes": [...]}.

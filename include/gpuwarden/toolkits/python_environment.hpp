@@ -53,8 +53,12 @@ struct PythonEnvironmentPlan {
   std::chrono::milliseconds list_deadline = std::chrono::minutes(1);
 };
 
+/// What to do where the program is not installed: "--tool uv: uv is installed".
+std::string instead_of(const PythonEnvironmentPlan& plan);
+
 /// The plan. PyTorch is taken in the newest release that has a build for the CUDA version and the Python. Fails with
-/// invalid_argument (names, versions) and unsatisfied (no such build: says which there are).
+/// invalid_argument (names, versions) and unsatisfied (no such build: says which there are; a CUDA of a later major
+/// release than is known).
 Result<PythonEnvironmentPlan> plan_python_environment(const PythonEnvironmentRequest& wanted, Maker maker,
                                                       std::optional<knowledge::Version> driver,
                                                       const knowledge::Knowledge& knowledge);
