@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acquire.hpp"
 
+#include "gpuwarden/base/stop_on_signals.hpp"
+
 namespace gpuwarden::cli {
 
 using placement::Decision;
@@ -14,6 +16,12 @@ machine::ReservationRequest reservation_of(const Selection& selection, bool hold
           .refused = [](const Decision& decision) {
             for (const std::string& warning : decision.warnings) warn(warning);
           }};
+}
+
+Result<machine::Reservation> reserve_heeding_signals(const Machine& machine, machine::ReservationRequest request,
+                                                     const machine::Holder& holder) {
+  const StopOnSignals signals;
+  return machine::reserve(machine, std::move(request), holder, system_clock(), signals.token());
 }
 
 Result<jobs::Job> read_job(const Context& context, const Selection& selection) {

@@ -13,6 +13,10 @@ namespace gpuwarden::cli {
 /// not only ask.
 machine::ReservationRequest reservation_of(const Selection& selection, bool hold = true);
 
+/// machine::reserve() for a program that waits for nothing else: signals end it.
+Result<machine::Reservation> reserve_heeding_signals(const Machine& machine, machine::ReservationRequest request,
+                                                     const machine::Holder& holder);
+
 /// The job that a command line of `run` asks for, on what it selects. Fails as jobs::job_from().
 Result<jobs::Job> read_job(const Context& context, const Selection& selection);
 

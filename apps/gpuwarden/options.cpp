@@ -9,11 +9,9 @@
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/jobs/run_values.hpp"
-#include "gpuwarden/lease/lease_store.hpp"
+#include "gpuwarden/jobs/gpus_from.hpp"
 #include "gpuwarden/manager/models.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
-#include "gpuwarden/placement/selection.hpp"
 #include "gpuwarden/telemetry/rules_file.hpp"
 #include "hosts/run_on_hosts.hpp"
 #include "plan/workload_options.hpp"
@@ -73,35 +71,12 @@ void fall_back_to_environment(Context& context) {
 }
 
 /// Those of the options that were given.
-placement::SelectionOptions given_of(const Args& args, const std::vector<std::string>& keys) {
-  placement::SelectionOptions given;
+std::map<std::string, std::vector<std::string>> given_of(const Args& args, const std::vector<std::string>& keys) {
+  std::map<std::string, std::vector<std::string>> given;
   for (const std::string& key : keys) {
     if (args.has(key)) given[key] = args.all(key);
   }
   return given;
-}
-
-Result<void> fill_gpus(const placement::SelectionOptions& given, Request& request) {
-  auto applied = placement::apply_selection(given, request);
-  if (!applied) applied.error().message.insert(0, "--");
-  return applied;
-}
-
-/// The model, and what its options say about the number of GPUs.
-Result<void> fill_model(const Context& context, Request& request) {
-  const Args& args = context.args;
-  static constexpr auto kModelNames = std::to_array<std::string_view>({"model", "model-size"});
-  static constexpr auto kClashes =
-      std::to_array<Clash>({{"model-size", "family", "a shape that is guessed from a size is Llama's"}});
-  GPUWARDEN_CHECK(check_clashes(args, kClashes));
-  GPUWARDEN_TRY(request.work,
-                manager::read_work(words_of(args, kModelNames), manager::model_downloads(context.environment)));
-  if (!request.work || planning::normal_word(args.text("strategy").value_or("")) != "single") return {};
-  if (request.count.value_or(1) > 1 || request.gpu_ids.size() > 1 || request.all)
-    return fail(ErrorCode::invalid_argument, "--strategy single is one GPU, but more are asked for",
-                "leave out one of the two");
-  if (request.gpu_ids.empty()) request.count = 1;
-  return {};
 }
 
 /// The configuration's model is planned, as if --model named it; one that is neither known nor there is the program's
@@ -116,49 +91,6 @@ void fall_back_to_model(Context& context, const placement::JobConfig& config) {
   else
     say("note: model '{}' is neither known nor a folder with a config.json: what it needs is not planned\n",
         printable(*name));
-}
-
-/// As many GPUs as ranks where nothing else says how many, or which: a rank takes LOCAL_RANK as its device's number, as
-/// under torchrun.
-Result<void> fill_count_of_ranks(const Args& args, Request& request) {
-  const bool said = request.count || !request.gpu_ids.empty() || request.all || request.work || request.force_cpu;
-  if (said) return {};
-  GPUWARDEN_TRY(request.count, jobs::several_ranks(args));
-  return {};
-}
-
-Result<void> fill(const Context& context, Selection& selection) {
-  const Args& args = context.args;
-  Request& request = selection.request;
-  // How many and which: a flag of this family on the command line replaces what the file says about the family. A model
-  // does not: it asks whether so many, or these, will do.
-  if (args.has("gpu-ids") || args.has("num-gpus") || args.has("all")) {
-    request.gpu_ids.clear();
-    request.count.reset();
-  }
-  std::vector<std::string> keys;
-  std::ranges::transform(kSelectionOptions, std::back_inserter(keys), key_of);
-  placement::SelectionOptions given = given_of(args, keys);
-  given.erase("num-gpus");  // may be a range
-  const auto device = given.extract("device");
-  GPUWARDEN_CHECK(fill_gpus(given, request));
-  GPUWARDEN_TRY(selection.least, placement::apply_count(args, request));
-  if (device) GPUWARDEN_CHECK(fill_gpus({{device.key(), device.mapped()}}, request));
-  GPUWARDEN_CHECK(fill_model(context, request));
-  return fill_count_of_ranks(args, request);
-}
-
-Result<std::int32_t> priority_option(const Args& args) {
-  const auto text = args.text("priority");
-  if (!text) return 0;
-  const auto number = parse_integer(*text);
-  if (!number || *number < -lease::kMostPriority || *number > lease::kMostPriority)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--priority: '{}' is not a whole number from {} to {}", printable(*text),
-                            -lease::kMostPriority, lease::kMostPriority));
-  if (!args.has("wait"))
-    return fail(ErrorCode::invalid_argument, "--priority requires --wait", "it orders your own waiting jobs");
-  return static_cast<std::int32_t>(*number);
 }
 
 }  // namespace
@@ -245,8 +177,8 @@ Result<std::vector<std::string>> fall_back_to_config(Context& context) {
 }
 
 Result<Selection> read_selection(Context& context) {
-  static constexpr auto kClashes = std::to_array<Clash>({{"all", "num-gpus", "leave out one of the two"}});
-  GPUWARDEN_CHECK(check_clashes(context.args, kClashes));
+  static constexpr auto kModelNames = std::to_array<std::string_view>({"model", "model-size"});
+  GPUWARDEN_CHECK(jobs::check_which_gpus(context.args));
   Selection selection;
   GPUWARDEN_TRY(selection.config, read_config(context));
   fall_back_to_environment(context);
@@ -258,13 +190,14 @@ Result<Selection> read_selection(Context& context) {
   fall_back_to_model(context, selection.config);
   fall_back_to(context.args,
                placement::model_options(selection.config, given_of(context.args, {"model", "model-size", "task"})));
-  selection.request = placement::request_from(selection.config);
-  GPUWARDEN_CHECK(fill(context, selection));
-  if (context.args.has("wait")) {
-    GPUWARDEN_TRY(const auto wait, duration_option(context.args, "wait"));
-    selection.wait = wait.value_or(std::chrono::milliseconds::max());
-  }
-  GPUWARDEN_TRY(selection.priority, priority_option(context.args));
+  Request request = placement::request_from(selection.config);
+  GPUWARDEN_TRY(request.work,
+                manager::read_work(words_of(context.args, kModelNames), manager::model_downloads(context.environment)));
+  GPUWARDEN_TRY(auto gpus, jobs::gpus_from(context.args, std::move(request)));
+  selection.request = std::move(gpus.gpus);
+  selection.wait = gpus.wait;
+  selection.least = gpus.least;
+  selection.priority = gpus.priority;
   return selection;
 }
 

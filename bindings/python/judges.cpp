@@ -10,12 +10,12 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
 #include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/doctor/request.hpp"
-#include "gpuwarden/doctor/site_purpose.hpp"
 #include "gpuwarden/knowledge/overlays.hpp"
 #include "gpuwarden/knowledge/site_rules.hpp"
 #include "gpuwarden/logs/diagnose.hpp"
 #include "gpuwarden/logs/unpack.hpp"
+#include "gpuwarden/machine/compat_place.hpp"
+#include "gpuwarden/machine/examine.hpp"
 #include "gpuwarden/manager/plan_question.hpp"
 #include "gpuwarden/memtrace/json.hpp"
 #include "gpuwarden/memtrace/read.hpp"
@@ -25,8 +25,8 @@
 #include "gpuwarden/planning/json.hpp"
 #include "gpuwarden/planning/pasted_line.hpp"
 #include "gpuwarden/planning/words.hpp"
+#include "support/arguments.hpp"
 #include "support/open_machine.hpp"
-#include "support/selection.hpp"
 
 namespace gpuwarden::python {
 
@@ -41,24 +41,25 @@ using MachinePtr = std::shared_ptr<const Machine>;
 MachinePtr share(const OpenMachine* machine) { return machine == nullptr ? nullptr : machine->share(); }
 
 facts::Snapshot look_at(const Machine& machine, const json& options, const std::stop_token& stop) {
-  return machine.survey({.root = option_or(options, "root", "/"),
-                         .software = option_or(options, "software", true),
-                         .start_pythons = option_or(options, "ask_pythons", false)},
+  return machine.survey(survey_options(options),
                         {.detail = probe::Detail::full, .links = true, .holders = true, .stop = stop});
 }
 
 std::string doctor(const OpenMachine& self, const std::string& text) {
   const json options = read_options(text);
-  const auto machine = self.share();
+  const auto machine = self.share_any();
   return json_text(unwrap(interruptible([&](const std::stop_token& stop) -> Result<json> {
     GPUWARDEN_TRY(const auto knowledge, machine->knowledge());
     NamedValues asked;
     for (const char* list : {"only", "skip"}) asked.set(list, option_or(options, list, std::vector<std::string>{}));
     if (options.contains("purpose")) asked.set("for", {option<std::string>(options, "purpose")});
-    GPUWARDEN_TRY(const auto request, doctor::read_request(asked, knowledge));
-    const facts::Snapshot snapshot = look_at(*machine, options, stop);
-    const auto examination = doctor::examine(snapshot, knowledge, request.purpose, request.choice);
-    return doctor::to_json(doctor::MachineReport{examination, snapshot, request.purpose});
+    if (options.contains("expect")) asked.set("expect", {option<std::string>(options, "expect")});
+    GPUWARDEN_TRY(const auto request, machine::read_examination(asked, knowledge));
+    GPUWARDEN_TRY(auto patient, self.patient(machine));
+    GPUWARDEN_TRY(const auto done,
+                  machine::examine(*patient.machine, knowledge, request,
+                                   {.survey = survey_options(options), .told = std::move(patient.told), .stop = stop}));
+    return doctor::to_json(machine::report_of(done, request));
   })));
 }
 
@@ -80,15 +81,14 @@ std::string compat(const OpenMachine* self, const std::string& text, const std::
                             .gpus = options.contains("gpus") ? words_of(options["gpus"]) : std::vector<std::string>{},
                             .driver = text_option(options, "driver")};
     GPUWARDEN_TRY(const auto question, compat::read_question(inquiry, known));
-    compat::Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
-    if (machine != nullptr && question.is_about_here() && !inquiry.names_place()) {
-      place = compat::place_of(machine->read(), known);
-      place.captured = machine->captured().has_value();
-      if (place.captured && !machine->simulated()) place.origin = machine->capture_name();
-    }
-    GPUWARDEN_TRY(place, compat::with_named(inquiry, std::move(place), known));
+    const bool told = machine != nullptr && (machine->captured() || machine->simulated());
+    const bool counts = machine != nullptr && machine::counts_for(inquiry, question, told);
+    GPUWARDEN_TRY(compat::Place place, machine::place_for(inquiry, counts ? machine.get() : nullptr, known));
     if (inquiry.driver) compat::take_branch_for_serving(place);
-    const compat::Asked asked{known, place, std::chrono::system_clock::now()};
+    NamedValues dates;
+    if (options.contains("on")) dates.set("on", {option<std::string>(options, "on")});
+    GPUWARDEN_TRY(const auto day, read_option(dates, "on", compat::parse_date));
+    const compat::Asked asked{known, place, day.value_or(std::chrono::system_clock::now())};
     GPUWARDEN_TRY(const auto answer, compat::answer(asked, question));
     return compat::to_json(asked, question, answer);
   })));
@@ -102,7 +102,7 @@ Result<planning::Words> plan_words(const std::string& model, json options) {
   option_or(options, "gpus_per_node", 8U);
   const std::string line = option_or(options, "command", "");
   options.erase("command");
-  planning::Words words = workload_words(options, {});
+  planning::Words words = workload_words(options);
   if (!model.empty()) words.set("model", {model});
   if (line.empty()) return words;
   GPUWARDEN_TRY(const auto pasted, planning::read_pasted_line(line));
@@ -115,7 +115,7 @@ Result<planning::Words> plan_words(const std::string& model, json options) {
 std::string plan(const OpenMachine* self, const std::string& model, const std::string& given) {
   const json options = read_options(given);
   const auto machine = share(self);
-  return json_text(unwrap(interruptible([&](const std::stop_token&) -> Result<json> {
+  auto answer = interruptible([&](const std::stop_token&) -> Result<json> {
     GPUWARDEN_TRY(const auto words, plan_words(model, options));
     GPUWARDEN_TRY(auto question, manager::read_plan_question(words, manager::model_downloads(current_environment())));
     if (!words.has("gpus")) {
@@ -124,7 +124,9 @@ std::string plan(const OpenMachine* self, const std::string& model, const std::s
     }
     GPUWARDEN_TRY(const auto answer, planning::answer(std::move(question.request)));
     return planning::to_json(answer, question.origin);
-  })));
+  });
+  // Of a line of another program's the words stay as they stand there.
+  return json_text(unwrap(options.contains("command") ? std::move(answer) : Arguments().told(std::move(answer))));
 }
 
 std::string diagnose(const OpenMachine* self, const std::vector<std::string>& paths,
@@ -145,7 +147,7 @@ Result<json> replay_trace(const std::string& file, const json& options) {
   GPUWARDEN_TRY(const auto strategies, memory::strategies_named(option_or(options, "strategy", "balanced")));
   Bytes device_memory = 80_GiB;
   if (options.contains("device_memory")) {
-    GPUWARDEN_TRY(device_memory, parse_size(words_of(options["device_memory"]).at(0)));
+    GPUWARDEN_TRY(device_memory, size_argument("device_memory", options["device_memory"]));
   }
   GPUWARDEN_TRY(std::string content, read_file(file, kLargest));
   GPUWARDEN_TRY(content, logs::unpack_one(std::move(content), printable(file)));

@@ -31,20 +31,11 @@ namespace {
 using nlohmann::json;
 using MachinePtr = std::shared_ptr<OpenMachine>;
 
-Result<machine::Source> source_of(const std::optional<std::string>& simulate,
-                                  const std::vector<std::string>& captures) {
+Result<MachinePtr> open(const std::optional<std::string>& simulate, const std::vector<std::string>& captures,
+                        const json& given) {
   if (simulate && !captures.empty())
     return fail(ErrorCode::invalid_argument, "simulate and capture cannot be given together",
                 "simulate=FILE makes a simulated fleet of a capture, capture=FILE only looks at it");
-  if (simulate) return machine::Simulated{*simulate};
-  if (captures.empty()) return machine::Real{};
-  GPUWARDEN_TRY(capture::Capture capture, logs::read_captures(captures));
-  return machine::Captured{std::move(capture.snapshot), captures.front()};
-}
-
-Result<MachinePtr> open(const std::optional<std::string>& simulate, const std::vector<std::string>& captures,
-                        const json& given) {
-  GPUWARDEN_TRY(machine::Source source, source_of(simulate, captures));
   machine::Options options = own_options();
   if (given.contains("timeout_s")) options.timeout = milliseconds_of("timeout_s", option<double>(given, "timeout_s"));
   options.wake = option_or(given, "wake", false);
@@ -57,7 +48,10 @@ Result<MachinePtr> open(const std::optional<std::string>& simulate, const std::v
   }
   for (const std::string& file : option_or(given, "knowledge", std::vector<std::string>{}))
     options.overlays.emplace_back(file);
-  return OpenMachine::open(std::move(source), std::move(options));
+  if (simulate) return OpenMachine::open(machine::Simulated{*simulate}, std::move(options));
+  if (captures.empty()) return OpenMachine::open(machine::Real{}, std::move(options));
+  GPUWARDEN_TRY(auto texts, logs::read_texts(captures));
+  return OpenMachine::open(std::move(texts), std::move(options));
 }
 
 probe::Detail detail_from(const std::string& name) {
@@ -86,10 +80,7 @@ std::string survey(const OpenMachine& self, const std::string& text) {
   return json_text(interruptible([&](const std::stop_token& stop) {
     probe::ReadRequest wanted = request;
     wanted.stop = stop;
-    return facts::to_json(machine->survey({.root = option_or(options, "root", "/"),
-                                           .software = option_or(options, "software", true),
-                                           .start_pythons = option_or(options, "ask_pythons", false)},
-                                          wanted));
+    return facts::to_json(machine->survey(survey_options(options), wanted));
   }));
 }
 
@@ -160,9 +151,9 @@ void bind_machine(nb::module_& module) {
           nb::arg("simulate").none(), nb::arg("captures"), nb::arg("options"))
       .def("close", &OpenMachine::close)
       .def_prop_ro("closed", &OpenMachine::closed)
-      .def_prop_ro("simulated", [](const OpenMachine& self) { return self.share()->simulated(); })
-      .def_prop_ro("fleet", [](const OpenMachine& self) { return self.share()->reader().fleet; })
-      .def_prop_ro("capture_name", [](const OpenMachine& self) { return self.share()->capture_name(); })
+      .def_prop_ro("simulated", [](const OpenMachine& self) { return self.share_any()->simulated(); })
+      .def_prop_ro("fleet", [](const OpenMachine& self) { return self.share_any()->reader().fleet; })
+      .def_prop_ro("capture_name", [](const OpenMachine& self) { return self.share_any()->capture_name(); })
       .def(
           "simulated_environment",
           [](const OpenMachine& self) { return json_text(self.share()->simulated_environment(current_environment())); })

@@ -8,6 +8,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -17,9 +18,10 @@
 #include "gpuwarden/diagnosis/json.hpp"
 #include "gpuwarden/machine/own_choice.hpp"
 #include "gpuwarden/placement/json.hpp"
-#include "gpuwarden/placement/names.hpp"
+#include "gpuwarden/placement/selection.hpp"
 #include "gpuwarden/pools/started_cuda.hpp"
 #include "gpuwarden/pools/status_file.hpp"
+#include "support/arguments.hpp"
 #include "support/open_machine.hpp"
 
 namespace gpuwarden::python {
@@ -35,22 +37,17 @@ std::optional<std::string> text_in(const json& options, const char* key) {
   return found != options.end() && found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
 }
 
-std::optional<Bytes> bytes_in(const json& options, const char* key) {
-  const auto found = options.find(key);
-  if (found == options.end() || found->is_null()) return std::nullopt;
-  return Bytes(value_as<std::uint64_t>(key, *found));
-}
+/// What the choice is told beside the request.
+constexpr auto kOwnKeys =
+    std::to_array<const char*>({"cuda_visible_devices", "cuda_device_order", "run_id", "pids", "model_size_bytes"});
 
-placement::Request request_of(const json& options) {
-  placement::Request request;
-  request.gpu_ids = placement::expand_ranges(option_or(options, "gpu_ids", std::vector<std::string>{}));
-  if (options.contains("count")) request.count = option<std::uint32_t>(options, "count");
-  request.all = option_or(options, "all", false);
-  request.exclude = placement::expand_ranges(option_or(options, "exclude", std::vector<std::string>{}));
-  request.min_memory = bytes_in(options, "min_memory_bytes");
-  request.model_size = bytes_in(options, "model_size_bytes");
-  request.shared = option_or(options, "shared", false);
-  request.allow_busy = option_or(options, "allow_busy", false);
+placement::Request request_of(json options) {
+  std::optional<Bytes> model_size;  // weights in 16 bit, of which nothing else is known
+  if (options.contains("model_size_bytes")) model_size = Bytes(option<std::uint64_t>(options, "model_size_bytes"));
+  for (const char* key : kOwnKeys) options.erase(key);
+  const auto asked = unwrap(Arguments::read(options, {placement::selection_names()}));
+  placement::Request request = unwrap(asked.told(asked.gpus())).gpus;
+  request.model_size = model_size;
   return request;
 }
 
@@ -64,8 +61,9 @@ std::string choose_for_process(const OpenMachine& self, const std::string& text)
   for (const std::int32_t pid : option_or(options, "pids", std::vector<std::int32_t>{}))
     chooser.pids.push_back(Pid{pid});
   const auto machine = self.share();
-  const auto choice = unwrap(without_gil(
-      [&] { return machine::choose_for(*machine, request_of(options), chooser, visibility, system_clock()); }));
+  const placement::Request request = request_of(options);
+  const auto choice =
+      unwrap(without_gil([&] { return machine::choose_for(*machine, request, chooser, visibility, system_clock()); }));
   json answer = placement::to_json(choice.decision, choice.request, {choice.snapshot, choice.others, {}, visibility});
   answer["may_come_true"] = choice.decision.may_come_true;
   return json_text(answer);

@@ -6,15 +6,23 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "gpuwarden/facts/json.hpp"
+#include "gpuwarden/jobs/gpus_from.hpp"
+#include "gpuwarden/jobs/job.hpp"
+#include "gpuwarden/jobs/run_values.hpp"
 #include "gpuwarden/launch/run.hpp"
 #include "gpuwarden/lease/json.hpp"
 #include "gpuwarden/machine/fleets.hpp"
 #include "gpuwarden/machine/reserve.hpp"
 #include "gpuwarden/machine/take_out.hpp"
 #include "gpuwarden/placement/json.hpp"
+#include "gpuwarden/placement/selection.hpp"
+#include "gpuwarden/redact/redact.hpp"
+#include "support/arguments.hpp"
 #include "support/open_machine.hpp"
-#include "support/selection.hpp"
 
 namespace gpuwarden::python {
 
@@ -31,15 +39,17 @@ json decision_json(const machine::Reservation& reservation, const placement::Req
   return answer;
 }
 
-/// "wait_s": none, a number of seconds, or negative: without end.
-std::optional<std::chrono::milliseconds> wait_of(json& options) {
-  const json wait = options.value("wait_s", json());
-  options.erase("wait_s");
-  if (wait.is_null()) return std::nullopt;
-  const auto seconds = value_as<double>("wait_s", wait);
-  constexpr double kYear = 365.0 * 86400;
-  if (seconds < 0 || seconds > kYear) return std::chrono::milliseconds::max();
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+/// What is asked of the choice.
+const std::vector<std::span<const ValueName>> kChoice{placement::selection_names(), jobs::waiting_names()};
+/// The same, and how a job is run.
+const std::vector<std::span<const ValueName>> kRun{placement::selection_names(), jobs::waiting_names(),
+                                                   jobs::run_names()};
+
+machine::ReservationRequest request_of(const json& options, bool hold) {
+  const auto asked = unwrap(Arguments::read(options, kChoice));
+  auto request = unwrap(asked.told(asked.gpus()));
+  request.hold = hold;
+  return request;
 }
 
 struct Acquired {
@@ -55,13 +65,10 @@ Result<Acquired> acquire(const Machine& machine, const machine::ReservationReque
 }
 
 std::string select(const OpenMachine& self, const std::string& text) {
-  json options = read_options(text);
-  const auto wait = wait_of(options);
   const auto machine = self.share();
-  const auto request = unwrap(selection_from(options));
+  const auto request = request_of(read_options(text), false);
   return json_text(unwrap(interruptible([&](const std::stop_token& stop) -> Result<json> {
-    GPUWARDEN_TRY(const auto acquired, acquire(*machine, {.gpus = request, .hold = false, .wait = wait},
-                                               {.run_id = "", .command = "gpuwarden.select"}, stop));
+    GPUWARDEN_TRY(const auto acquired, acquire(*machine, request, {.run_id = "", .command = "gpuwarden.select"}, stop));
     return acquired.decision;
   })));
 }
@@ -114,95 +121,77 @@ class HeldGpus {
 
 std::unique_ptr<HeldGpus> reserve(const OpenMachine& self, const std::string& text) {
   json options = read_options(text);
-  const auto wait = wait_of(options);
   const std::string command = option_or(options, "command", "python");
   options.erase("command");
   const auto machine = self.share();
-  const auto request = unwrap(selection_from(options));
+  const auto request = request_of(options, true);
   auto acquired = unwrap(interruptible([&](const std::stop_token& stop) {
-    return acquire(*machine, {.gpus = request, .hold = true, .wait = wait},
-                   {.run_id = launch::make_run_id(), .command = command}, stop);
+    return acquire(*machine, request, {.run_id = launch::make_run_id(), .command = command}, stop);
   }));
   return std::make_unique<HeldGpus>(std::move(acquired));
 }
 
-/// What of the options is about the run, taken out of them.
-Result<launch::RunRequest> run_request(json& options, std::vector<std::string> argv) {
-  launch::RunRequest request{.argv = std::move(argv), .environment = current_environment()};
-  const auto take = [&](const char* key) {
-    json value = options.value(key, json());
-    options.erase(key);
-    return value;
-  };
-  const auto fill = [&]<class T>(const char* key, std::optional<T>& into) {
-    if (const json value = take(key); !value.is_null()) into = value_as<T>(key, value);
-  };
-  if (const json ranks = take("ranks"); ranks == "gpu")
-    request.rank_per_gpu = true;
-  else if (ranks.is_number_unsigned())
-    request.ranks = ranks.get<std::uint32_t>();
-  else if (!ranks.is_null())
-    return fail(ErrorCode::invalid_argument, "ranks: '" + ranks.dump() + "' is neither a number nor \"gpu\"");
-  fill("nodes", request.nodes);
-  fill("node_rank", request.node_rank);
-  fill("master_address", request.master_address);
-  fill("master_port", request.master_port);
-  if (const json folder = take("log_directory"); !folder.is_null())
-    request.log_directory = value_as<std::string>("log_directory", folder);
-  if (const json grace = take("grace_s"); !grace.is_null())
-    request.grace = milliseconds_of("grace_s", value_as<double>("grace_s", grace));
-  const json variables = take("environment");
+/// The process's variables under those of "environment", which is taken out of the options.
+Environment environment_of(json& options) {
+  Environment environment = current_environment();
+  const json variables = options.value("environment", json());
+  options.erase("environment");
   if (!variables.is_null() && !variables.is_object())
-    return fail(ErrorCode::invalid_argument, "environment: '" + json_text(variables) + "' is not a dict");
+    throw Refused({ErrorCode::invalid_argument, "environment: '" + json_text(variables) + "' is not a dict", ""});
   for (const auto& [name, value] : variables.items())
-    request.environment[name] = value_as<std::string>("environment: " + name, value);
-  if (const json one = take("one_gpu_per_rank"); !one.is_null())
-    request.one_device_per_rank = value_as<bool>("one_gpu_per_rank", one);
-  return request;
+    environment[name] = value_as<std::string>("environment: " + name, value);
+  return environment;
 }
 
-Result<json> run_job(const Machine& machine, const launch::RunPlan& plan, const placement::Request& gpus,
-                     const std::optional<std::chrono::milliseconds>& wait, const launch::RunOptions& given) {
-  const auto& argv = plan.job.argv;
-  std::optional<machine::Reservation> held;
-  if (gpus.force_cpu) {
-    held = machine::Reservation::of_cpu();
-  } else {
-    GPUWARDEN_TRY(held, machine::reserve(machine, {.gpus = gpus, .hold = true, .wait = wait},
-                                         {.run_id = plan.job.run_id, .command = argv[0]}, system_clock(), given.stop));
+/// What is told while a job runs, in the order in which it was.
+class Told {
+ public:
+  void hear(const std::string& text) {
+    const std::scoped_lock lock(mutex_);
+    told_.push_back(text);
   }
-  launch::RunOptions options = given;
-  options.look_after = [&held] { return held->repair(); };
-  const launch::ReadyRun job = launch::ready(plan, machine, held->decision(), held->snapshot(), held->descriptors());
-  GPUWARDEN_TRY(const launch::RunReport report, launch::run(job, machine, options, system_clock()));
-  json answer = launch::to_json(report);
-  answer["warnings"] = report.end.warnings;
+  std::vector<std::string> all() const {
+    const std::scoped_lock lock(mutex_);
+    return told_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> told_;
+};
+
+/// `gpuwarden run`, whose report is the answer.
+Result<json> run_job(const Machine& machine, jobs::Job job, const std::stop_token& stop) {
+  GPUWARDEN_TRY(const auto knowledge, machine.knowledge());
+  Told told;
+  std::ranges::for_each(job.needless, [&](const std::string& sentence) { told.hear("rdzv_conf: " + sentence); });
+  job.options.run.rules = knowledge.rules();
+  job.options.run.stop = stop;
+  job.options.run.warning = [&](const std::string& text) { told.hear(text); };
+  GPUWARDEN_TRY(auto gpus, jobs::hold_gpus(job, machine, system_clock(), stop));
+  GPUWARDEN_TRY(const auto recorder, jobs::open_recorder(job, gpus, system_clock()));
+  if (recorder) job.options.run.hear = [&](telemetry::Reading reading) { recorder->add(std::move(reading)); };
+  const auto healed = jobs::run(job, machine, std::move(gpus), system_clock());
+  if (recorder) recorder->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
+  if (!healed) return std::unexpected(healed.error());
+  json answer = healing::to_json(*healed, redact::secret_values(job.plan.job.environment));
+  answer["warnings"] = told.all();
   return answer;
 }
 
 std::string run(const OpenMachine& self, std::vector<std::string> argv, const std::string& text) {
   json options = read_options(text);
-  const auto wait = wait_of(options);
-  launch::RunOptions given;
-  if (options.contains("simulated_load"))
-    given.load = unwrap(machine::parse_load(option<std::string>(options, "simulated_load")));
-  options.erase("simulated_load");
-  if (options.contains("sample_period_s"))
-    given.sample_period = std::max(std::chrono::milliseconds(10),
-                                   milliseconds_of("sample_period_s", option<double>(options, "sample_period_s")));
-  options.erase("sample_period_s");
+  Environment environment = environment_of(options);
+  const auto asked = unwrap(Arguments::read(options, kRun));
   const auto machine = self.share();
   if (machine->captured())
     raise({ErrorCode::invalid_argument, "nothing runs on a captured machine", "open it with simulate=FILE"});
-  const auto plan = unwrap(launch::plan_run(unwrap(run_request(options, std::move(argv)))));
-  auto request = unwrap(selection_from(options));
-  launch::complete(plan, request);
-  unwrap(launch::check_program(plan.job.argv[0], plan.job.environment));
-  return json_text(unwrap(interruptible([&](const std::stop_token& stop) {
-    launch::RunOptions stoppable = given;
-    stoppable.stop = stop;
-    return run_job(*machine, plan, request, wait, stoppable);
-  })));
+  auto gpus = unwrap(asked.told(asked.gpus()));
+  auto job = unwrap(asked.told(jobs::job_from(
+      asked.values(), {.argv = std::move(argv), .environment = std::move(environment), .gpus = std::move(gpus)})));
+  unwrap(launch::check_program(job.plan.job.argv[0], job.plan.job.environment));
+  return json_text(unwrap(
+      asked.told(interruptible([&](const std::stop_token& stop) { return run_job(*machine, std::move(job), stop); }))));
 }
 
 std::string leases(const OpenMachine& self) {

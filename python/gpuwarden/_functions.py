@@ -50,17 +50,17 @@ def memory(gpus: Gpus = ()) -> MemoryStatus:
     return default_machine().memory(gpus)
 
 
-def select(count: int | None = None, *, wait_s: float | None = None, **wanted: Any) -> Decision:
+def select(count: int | str | None = None, *, wait_s: float | None = None, **wanted: Any) -> Decision:
     """Which GPUs a request would get; nothing is held: Machine.select()."""
     return default_machine().select(count, wait_s=wait_s, **wanted)
 
 
-def reserve(count: int | None = None, *, wait_s: float | None = None, **wanted: Any) -> Reservation:
+def reserve(count: int | str | None = None, *, wait_s: float | None = None, **wanted: Any) -> Reservation:
     """Chooses GPUs and holds them: Machine.reserve()."""
     return default_machine().reserve(count, wait_s=wait_s, **wanted)
 
 
-def run(argv: Sequence[Path], count: int | None = None, *, wait_s: float | None = None, **options: Any) -> RunReport:
+def run(argv: Sequence[Path], count: int | str | None = None, *, wait_s: float | None = None, **options: Any) -> RunReport:
     """Reserves GPUs and runs a command on them to its end: Machine.run()."""
     return default_machine().run(argv, count, wait_s=wait_s, **options)
 

@@ -174,7 +174,8 @@ class Machine:
         simulate: a simulated fleet: a preset ("h100x8"), a YAML file, a capture's file, a started fleet's name. Only one
             simulated machine can be open in a process at a time. Where neither `simulate` nor `capture` is given,
             GPUWARDEN_SIMULATE of the environment is honoured.
-        capture: files that stand for the machine: output of `gpuwarden snapshot`, nvidia-smi, a bundle, a log.
+        capture: files that stand for the machine: output of `gpuwarden snapshot`, nvidia-smi, a bundle, a log of a
+            failure (for doctor(); what needs facts of a machine raises where it tells none).
         root: the software is looked at below this folder (an image, a chroot).
         timeout_s: how long the driver, and then each GPU, may take to answer.
         wake: reads sleeping GPUs too, which wakes them.
@@ -265,15 +266,17 @@ class Machine:
         """Who holds how much of each GPU's memory (bytes), with what the processes' pools tell of themselves."""
         return read(MemoryStatus, self._core.memory_status(names_of(gpus)))
 
-    def select(self, count: int | None = None, *, wait_s: float | None = None, **wanted: Any) -> Decision:
+    def select(self, count: int | str | None = None, *, wait_s: float | None = None, **wanted: Any) -> Decision:
         """Which GPUs a request would get; nothing is held.
 
         Args:
-            count: how many (1).
+            count: how many (1); "2:4": as many as there are of these.
             wait_s: how long to wait until there are such GPUs; negative or infinite: without end.
-            wanted: gpu_ids, all, min_memory and min_free_memory (bytes, or "40GiB"), max_utilization_percent,
-                min_compute_capability ("8.0"), name, mig, mig_profile, prefer, exclude, share, allow_busy, cpu; model or
-                model_size with what `gpuwarden plan` takes (task, sequence, micro_batch ...).
+            wanted: what `gpuwarden select` has options for, with "_" for "-": gpu_ids, all, min_memory and
+                min_free_memory (bytes, or a text with a unit: "40GiB"), max_utilization (percent),
+                min_compute_capability ("8.0"), name, mig, mig_profile, prefer, exclude, share, allow_busy, device
+                ("cpu", "cuda:1"), priority; cpu=True is device="cpu". model or model_size with what `gpuwarden plan`
+                takes (task, sequence, micro_batch ...).
 
         Raises:
             Error: invalid_argument; unavailable where no driver answers; timed_out. A request that cannot be met is an
@@ -281,7 +284,7 @@ class Machine:
         """
         return read(Decision, _core.select(self._core, options_text({"count": count, "wait_s": wait_s, **wanted})))
 
-    def reserve(self, count: int | None = None, *, wait_s: float | None = None, **wanted: Any) -> Reservation:
+    def reserve(self, count: int | str | None = None, *, wait_s: float | None = None, **wanted: Any) -> Reservation:
         """Chooses GPUs as select() does and holds them. Ctrl-C ends the waiting.
 
         Raises:
@@ -292,18 +295,23 @@ class Machine:
         return Reservation(_core.reserve(self._core, options_text(options)))
 
     def run(
-        self, argv: Sequence[Path], count: int | None = None, *, wait_s: float | None = None, **options: Any
+        self, argv: Sequence[Path], count: int | str | None = None, *, wait_s: float | None = None, **options: Any
     ) -> RunReport:
         """Reserves GPUs and runs a command on them to its end, with torchrun's variables. Ctrl-C ends the job.
 
         Args:
             argv: the program and its arguments; its output goes where this process's goes.
-            count: how many GPUs; other wishes as for select().
-            options: ranks (a number, or "gpu": one for each), one_gpu_per_rank, nodes, node_rank, master_address,
-                master_port, environment (a dict, set on top), log_directory, grace_s (s), sample_period_s (s),
-                simulated_load ("memory=20GiB,util=80").
+            count: how many GPUs; without a word about them one for each rank. Other wishes as for select().
+            options: environment (a dict, set on top), and what `gpuwarden run` has options for, with "_" for "-":
+                nproc_per_node (ranks: a number, or "gpu": one for each), one_gpu_per_rank, numa_binding, module, nnodes
+                (nodes), node_rank, master_addr (master_address), master_port, rdzv_endpoint; log_dir (log_directory),
+                redirects, tee; max_restarts, heal, restart_delay, restart_arg, hang_timeout, time_limit, signal,
+                straggler, checkpoint, probation, cpu_fallback; record, status, sample_period, grace, sim_load
+                (simulated_load: "memory=20GiB,util=80"). A duration is a number of seconds, or a text ("10m"); grace_s
+                and sample_period_s take seconds alone.
 
-        Returns how it ended (`exit_code` is what a shell would report) and what its GPUs did.
+        Returns how it ended (`exit_code` is what a shell would report), what its GPUs did, and each failed try with its
+        cause (`attempts`, `post_mortem`).
 
         Raises:
             Error: not_found or permission_denied where the program cannot be run; as reserve().
@@ -321,14 +329,24 @@ class Machine:
         *,
         only: Sequence[str] = (),
         skip: Sequence[str] = (),
+        expect: Path | None = None,
         software: bool = True,
         ask_pythons: bool = False,
     ) -> Examination:
-        """Judges driver, GPUs, toolkits, frameworks and machine; `purpose`: "pytorch==2.5.1+cu124", "train llama-3-8b"."""
+        """Judges driver, GPUs, toolkits, frameworks and machine, as `gpuwarden doctor` does.
+
+        Args:
+            purpose: what for: "pytorch==2.5.1+cu124", "train llama-3-8b".
+            only, skip: checks or areas.
+            expect: a site's inventory to compare with (docs/knowledge.md).
+            software: look at the software around the GPUs, too.
+            ask_pythons: start each Python with PyTorch and ask it (some seconds).
+        """
         options = {
             "purpose": purpose,
             "only": _words("only", only),
             "skip": _words("skip", skip),
+            "expect": None if expect is None else paths(expect)[0],
             "software": software,
             "ask_pythons": ask_pythons,
             "root": self._root,
@@ -339,7 +357,8 @@ class Machine:
         """What goes together: "cu128", "torch==2.5.1", "RTX 5090", "xid 79"; without a question: what this machine runs.
 
         Args:
-            asked: gpus and driver to judge for instead of this machine's; cuda; purpose; matrix.
+            asked: gpus and driver to judge for instead of this machine's (of a capture and of a simulated fleet: over
+                what these tell); cuda; purpose; matrix; on, a date ("2027-06") to judge by instead of today.
         """
         return read(Compatibility, _core.compat(self._core, text("question", question), options_text(asked)))
 

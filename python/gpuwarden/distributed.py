@@ -300,7 +300,7 @@ def _checked(gpu_ids: Iterable[GpuId] | None, num_gpus: int | None) -> tuple[lis
 def _request(
     ids: list[str], count: int | None, min_memory_mb: int | None, shared: bool, allow_busy: bool
 ) -> dict[str, Any]:
-    request: dict[str, Any] = {"shared": shared, "allow_busy": allow_busy}
+    request: dict[str, Any] = {"share": shared, "allow_busy": allow_busy}
     if ids:
         request["gpu_ids"] = ids
     elif count:
@@ -308,7 +308,7 @@ def _request(
     else:
         request["all"] = True
     if min_memory_mb is not None:
-        request["min_memory_bytes"] = int(min_memory_mb * _MB)
+        request["min_memory"] = int(min_memory_mb * _MB)
     return request
 
 

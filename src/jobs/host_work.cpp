@@ -8,6 +8,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/cluster/json.hpp"
 #include "gpuwarden/hosts/on_host.hpp"
@@ -51,7 +52,6 @@ class HostWork final : public hosts::AgentWork {
 };
 
 Result<hosts::Held> HostWork::hold(const hosts::Order& order, const std::stop_token& stop, const hosts::RunEars& ears) {
-  // Whoever waits in line for GPUs hears signals.
   const std::stop_callback ends_waiting(stop, [] { ::kill(::getpid(), SIGTERM); });
   // The old ones go back first; and there is one simulated fleet at a time.
   gpus_.reset();
@@ -75,7 +75,9 @@ Result<void> HostWork::choose(const hosts::Order& order, const hosts::RunEars& e
   job.plan.job.nodes = order.nodes;
   job.gpus.without = order.without;
   launch::complete(job.plan, job.gpus.gpus);
-  auto held = hold_gpus(job, ordered_->machine);
+  // Whoever waits in line for GPUs hears signals.
+  const StopOnSignals signals;
+  auto held = hold_gpus(job, ordered_->machine, system_clock(), signals.token());
   if (!held) return std::unexpected(face_.refusal ? face_.refusal(held.error()) : held.error());
   gpus_ = std::move(*held);
   for (const std::string& warning : gpus_->decision().warnings) ears.warning(warning);

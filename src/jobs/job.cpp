@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "gpuwarden/base/stop_on_signals.hpp"
+#include <csignal>
+
 #include "gpuwarden/healing/supply.hpp"
 #include "gpuwarden/jobs/run_values.hpp"
 #include "gpuwarden/launch/record_job.hpp"
@@ -27,41 +28,56 @@ std::vector<launch::StatusGpu> gpus_of(const machine::Reservation& held) {
   return gpus;
 }
 
-/// Pauses and meetings of nodes, in which signals end the job as they do while ranks run.
+/// Pauses and meetings of nodes, which end with the job as its ranks do.
 class Pauses {
  public:
+  explicit Pauses(const healing::Options& options)
+      : attend_(options.attend ? options.attend : [stop = options.run.stop](const Wait& wait) { wait(stop); }) {}
   void attend_to(healing::Options& options, Clock& clock) {
-    options.attend = [this](const std::function<void(const std::stop_token&)>& wait) {
-      const StopOnSignals signals;
-      wait(signals.token());
-      ended_ = ended_ || signals.token().stop_requested();
-    };
+    options.attend = [this](const Wait& wait) { attend(wait); };
     options.pause = [this, &clock](std::chrono::milliseconds pause) {
-      const StopOnSignals signals;
-      ended_ = !clock.sleep_for(pause, signals.token());
+      attend([&](const std::stop_token& stop) { clock.sleep_for(pause, stop); });
       return !ended_;
     };
   }
+  Result<machine::Reservation> reserve(const machine::Machine& machine, const machine::ReservationRequest& request,
+                                       const machine::Holder& holder, Clock& clock) {
+    Result<machine::Reservation> held = fail(ErrorCode::interrupted, "interrupted");
+    attend([&](const std::stop_token& stop) { held = machine::reserve(machine, request, holder, clock, stop); });
+    // It came together with what was waited for.
+    if (ended_ && held) return fail(ErrorCode::interrupted, "interrupted");
+    return held;
+  }
   void tell(launch::JobEnd& end) const {
     if (!ended_) return;
-    end.interrupted_by = StopOnSignals::last_signal();
-    end.exit_code = 128 + StopOnSignals::last_signal();
+    end.interrupted_by = SIGTERM;
+    end.exit_code = 128 + SIGTERM;
   }
 
  private:
+  using Wait = std::function<void(const std::stop_token&)>;
+  void attend(const Wait& wait) {
+    attend_([&](const std::stop_token& stop) {
+      wait(stop);
+      ended_ = ended_ || stop.stop_requested();
+    });
+  }
+
+  std::function<void(const Wait&)> attend_;
   bool ended_ = false;
 };
 
 }  // namespace
 
-Result<machine::Reservation> hold_gpus(const Job& job, const machine::Machine& machine, placement::Decision* refused) {
+Result<machine::Reservation> hold_gpus(const Job& job, const machine::Machine& machine, Clock& clock,
+                                       const std::stop_token& stop, placement::Decision* refused) {
   if (job.gpus.gpus.force_cpu) return machine::Reservation::of_cpu();
   machine::ReservationRequest request = job.gpus;
   request.refused = [refused, hear = job.gpus.refused](const placement::Decision& decision) {
     if (hear) hear(decision);
     if (refused != nullptr) *refused = decision;
   };
-  auto held = machine::reserve_heeding_signals(machine, std::move(request), holder_of(job));
+  auto held = machine::reserve(machine, std::move(request), holder_of(job), clock, stop);
   if (held || !job.options.cpu_fallback || !may_be_none(held.error().code)) return held;
   if (job.options.run.warning) job.options.run.warning(fmt::format("{}: running on the CPU", held.error().message));
   return machine::Reservation::of_cpu();
@@ -84,15 +100,14 @@ Result<healing::Healed> run(const Job& job, const machine::Machine& machine, mac
   if (job.said.has("status")) options.run.glance = [&](const telemetry::Reading& reading) { status.hear(reading); };
   options.starting = [&](launch::JobSpec& spec, const machine::Reservation& held) {
     status.hold(gpus_of(held));
-    spec.takes_signals = true;
     if (job.options.starting) job.options.starting(spec, held);
   };
-  Pauses pauses;
+  Pauses pauses(options);
   pauses.attend_to(options, clock);
   const machine::Holder holder = holder_of(job);
   healing::supply(
       job.gpus,
-      {.between_tries = [&](const auto& request) { return machine::reserve_heeding_signals(machine, request, holder); },
+      {.between_tries = [&](const auto& request) { return pauses.reserve(machine, request, holder, clock); },
        .while_ranks_run = [&](const auto& request) { return machine::reserve(machine, request, holder, clock); }},
       options);
   auto healed = healing::run(job.plan, machine, std::move(gpus), options, clock);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
@@ -15,6 +16,45 @@ namespace gpuwarden::jobs {
 namespace {
 
 using std::chrono::milliseconds;
+
+constexpr auto kRunNames = std::to_array<ValueName>({
+    {"nproc-per-node", ValueKind::count},
+    {"one-gpu-per-rank", ValueKind::flag},
+    {"module", ValueKind::flag},
+    {"run-path", ValueKind::flag},
+    {"no-python", ValueKind::flag},
+    {"numa-binding", ValueKind::text},
+    {"role", ValueKind::text},
+    {"standalone", ValueKind::flag},
+    {"nnodes", ValueKind::count},
+    {"node-rank", ValueKind::count},
+    {"master-addr", ValueKind::text},
+    {"master-port", ValueKind::count},
+    {"rdzv-endpoint", ValueKind::text},
+    {"rdzv-id", ValueKind::text},
+    {"rdzv-backend", ValueKind::text},
+    {"rdzv-conf", ValueKind::text},
+    {"log-dir", ValueKind::text},
+    {"redirects", ValueKind::count},
+    {"tee", ValueKind::count},
+    {"local-ranks-filter", ValueKind::count},
+    {"grace", ValueKind::duration},
+    {"max-restarts", ValueKind::count},
+    {"heal", ValueKind::flag},
+    {"restart-delay", ValueKind::duration},
+    {"restart-arg", ValueKind::list},
+    {"hang-timeout", ValueKind::duration},
+    {"straggler", ValueKind::text},
+    {"checkpoint", ValueKind::text},
+    {"probation", ValueKind::duration},
+    {"time-limit", ValueKind::duration},
+    {"signal", ValueKind::text},
+    {"cpu-fallback", ValueKind::flag},
+    {"status", ValueKind::text},
+    {"record", ValueKind::text},
+    {"sample-period", ValueKind::duration},
+    {"sim-load", ValueKind::text},
+});
 
 /// "2h", or Slurm's forms with a colon: 30:00, 2:00:00, 1-12:00:00. A bare number is minutes in Slurm and seconds
 /// elsewhere: which is meant must be said.
@@ -34,6 +74,8 @@ Result<std::optional<milliseconds>> own_limit(const NamedValues& values) {
 }
 
 }  // namespace
+
+std::span<const ValueName> run_names() { return kRunNames; }
 
 Result<launch::TimeLimit> time_limit_from(const NamedValues& values, const Environment& environment,
                                           const Clock& clock) {

@@ -49,8 +49,7 @@ Result<std::vector<NamedText>> read_texts(const std::vector<std::string>& files)
   return texts;
 }
 
-Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
-  GPUWARDEN_TRY(const auto texts, read_texts(files));
+Result<capture::Capture> join_captures(const std::vector<NamedText>& texts) {
   capture::Capture whole;
   for (const NamedText& file : texts) {
     auto part = capture::read_capture(file.text, file.name);
@@ -60,6 +59,11 @@ Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
     add_part(whole, std::move(*part));
   }
   return whole;
+}
+
+Result<capture::Capture> read_captures(const std::vector<std::string>& files) {
+  GPUWARDEN_TRY(const auto texts, read_texts(files));
+  return join_captures(texts);
 }
 
 }  // namespace gpuwarden::logs

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <optional>
 
-#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/machine/at_sight.hpp"
 #include "gpuwarden/placement/names.hpp"
 #include "gpuwarden/placement/ways_to_fit.hpp"
@@ -69,11 +68,6 @@ Result<Reservation> reserve(const Machine& machine, ReservationRequest request, 
     return placement::ways_to_fit(request.gpus, {snapshot, {}, {}, request.visibility}, decision);
   };
   return make_without(request, machine, source, clock, stop);
-}
-
-Result<Reservation> reserve_heeding_signals(const Machine& machine, ReservationRequest request, const Holder& holder) {
-  const StopOnSignals signals;
-  return reserve(machine, std::move(request), holder, system_clock(), signals.token());
 }
 
 std::vector<std::string> warnings_of(const Reservation& reservation, const Machine& machine) {

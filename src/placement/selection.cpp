@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -61,9 +62,9 @@ Result<void> set_device(const std::string& device, Request& request) {
   return {};
 }
 
-/// One option, and what it sets.
+/// One value, and what it sets.
 struct SelectionRow {
-  std::string_view name;
+  ValueName value;
   Result<void> (*set)(const Values& values, Request& request);
 };
 
@@ -89,7 +90,8 @@ Result<void> set_text(const Values& values, Request& request) {
 }
 
 Result<void> set_count(const Values& values, Request& request) {
-  GPUWARDEN_TRY(request.count, parse_count(text_of(values), kMostGpus));
+  GPUWARDEN_TRY(const CountRange count, parse_count_range(text_of(values), kMostGpus));
+  request.count = count.most;
   return {};
 }
 Result<void> set_capability(const Values& values, Request& request) {
@@ -103,33 +105,40 @@ Result<void> set_utilization(const Values& values, Request& request) {
 
 /// In the order in which they are set: a device's number counts where nothing before it says which GPUs.
 constexpr auto kRows = std::to_array<SelectionRow>({
-    {"gpu-ids", set_names<&Request::gpu_ids>},
-    {"prefer", set_names<&Request::prefer>},
-    {"exclude", set_names<&Request::exclude>},
-    {"num-gpus", set_count},
-    {"all", set_flag<&Request::all>},
-    {"min-memory", set_size<&Request::min_memory>},
-    {"min-free-memory", set_size<&Request::min_free_memory>},
-    {"min-compute-capability", set_capability},
-    {"max-utilization", set_utilization},
-    {"name", set_text<&Request::name_contains>},
-    {"mig", set_flag<&Request::mig>},
-    {"mig-profile", set_text<&Request::mig_profile>},
-    {"share", set_flag<&Request::shared>},
-    {"allow-busy", set_flag<&Request::allow_busy>},
-    {"device", [](const Values& values, Request& request) { return set_device(text_of(values), request); }},
+    {{"gpu-ids", ValueKind::list}, set_names<&Request::gpu_ids>},
+    {{"prefer", ValueKind::list}, set_names<&Request::prefer>},
+    {{"exclude", ValueKind::list}, set_names<&Request::exclude>},
+    {{"num-gpus", ValueKind::count}, set_count},
+    {{"all", ValueKind::flag}, set_flag<&Request::all>},
+    {{"min-memory", ValueKind::size}, set_size<&Request::min_memory>},
+    {{"min-free-memory", ValueKind::size}, set_size<&Request::min_free_memory>},
+    {{"min-compute-capability", ValueKind::count}, set_capability},
+    {{"max-utilization", ValueKind::count}, set_utilization},
+    {{"name", ValueKind::text}, set_text<&Request::name_contains>},
+    {{"mig", ValueKind::flag}, set_flag<&Request::mig>},
+    {{"mig-profile", ValueKind::text}, set_text<&Request::mig_profile>},
+    {{"share", ValueKind::flag}, set_flag<&Request::shared>},
+    {{"allow-busy", ValueKind::flag}, set_flag<&Request::allow_busy>},
+    {{"device", ValueKind::text},
+     [](const Values& values, Request& request) { return set_device(text_of(values), request); }},
 });
+
+constexpr auto kNames = [] {
+  std::array<ValueName, kRows.size()> names{};
+  std::ranges::transform(kRows, names.begin(), &SelectionRow::value);
+  return names;
+}();
 
 }  // namespace
 
-Result<void> apply_selection(const SelectionOptions& options, Request& request) {
+std::span<const ValueName> selection_names() { return kNames; }
+
+Result<void> apply_selection(const NamedValues& values, Request& request) {
   for (const SelectionRow& row : kRows) {
-    const auto given = options.find(std::string(row.name));
-    if (given == options.end()) continue;
-    auto set = row.set(given->second, request);
-    if (set) continue;
-    set.error().message.insert(0, fmt::format("{}: ", row.name));
-    return set;
+    const std::string name(row.value.name);
+    if (!values.has(name)) continue;
+    const auto set = row.set(values.all(name), request);
+    if (!set) return std::unexpected(values.about(name, set.error()));
   }
   return {};
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/jobs/job.hpp"
 
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/hosts/values.hpp"
@@ -49,10 +51,10 @@ TEST_F(JobsOfShells, RunAgainOnTheirGpusUntilTheyEndWell) {
                    "sleep 0.2; echo $CUDA_VISIBLE_DEVICES >>$1/tried; [ $GPUWARDEN_RESTART_COUNT = 1 ]");
   std::vector<std::string> starts;
   job.options.starting = [&](launch::JobSpec& spec, const machine::Reservation& held) {
-    EXPECT_TRUE(spec.takes_signals);
+    EXPECT_FALSE(spec.takes_signals) << "whose signals they are the face says";
     starts.push_back(placement::cuda_visible_devices(held.decision()));
   };
-  auto gpus = hold_gpus(job, machine);
+  auto gpus = hold_gpus(job, machine, system_clock());
   ASSERT_THAT(gpus, IsOk());
   const auto store = machine.open_leases("", "");
   const auto situation = store->inspect(machine.lease_devices(machine.read()));
@@ -68,10 +70,56 @@ TEST_F(JobsOfShells, RunAgainOnTheirGpusUntilTheyEndWell) {
   EXPECT_THAT(warnings_, ElementsAre());
 }
 
+TEST_F(JobsOfShells, EndInAPauseWithTheirToken) {
+  const auto machine = open();
+  Job job = job_of(said({{"max-restarts", "3"}, {"restart-delay", "1h"}}), "exit 3");
+  std::stop_source stop;
+  job.options.run.stop = stop.get_token();
+  job.options.failed = [&](const healing::Attempt&) { stop.request_stop(); };
+  auto gpus = hold_gpus(job, machine, system_clock(), stop.get_token());
+  ASSERT_THAT(gpus, IsOk());
+  const auto healed = run(job, machine, std::move(*gpus), system_clock());
+  ASSERT_THAT(healed, IsOk());
+  EXPECT_EQ(healed->report.end.interrupted_by, SIGTERM);
+  EXPECT_EQ(healed->report.end.exit_code, 128 + SIGTERM);
+  EXPECT_THAT(healed->failed, SizeIs(1));
+}
+
+TEST_F(JobsOfShells, WaitWithTheTokenOfWhoeverAttends) {
+  const auto machine = open();
+  Job job = job_of(said({{"max-restarts", "3"}, {"restart-delay", "1h"}}), "exit 3");
+  int waits = 0;
+  job.options.attend = [&](const std::function<void(const std::stop_token&)>& wait) {
+    std::stop_source ended;
+    ended.request_stop();
+    ++waits;
+    wait(ended.get_token());
+  };
+  auto gpus = hold_gpus(job, machine, system_clock());
+  ASSERT_THAT(gpus, IsOk());
+  const auto healed = run(job, machine, std::move(*gpus), system_clock());
+  ASSERT_THAT(healed, IsOk());
+  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(healed->report.end.interrupted_by, SIGTERM);
+}
+
+TEST_F(JobsOfShells, DoNotWaitForGpusBeyondTheirToken) {
+  const auto machine = open();
+  std::stop_source stop;
+  stop.request_stop();
+  Job job = job_of(said({}), "true", {.count = 8});
+  const auto all = hold_gpus(job, machine, system_clock());
+  ASSERT_THAT(all, IsOk());
+  job.gpus.wait = 1h;
+  const auto none = hold_gpus(job, machine, system_clock(), stop.get_token());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::interrupted);
+}
+
 TEST_F(JobsOfShells, AStatusThatCannotBeWrittenIsTold) {
   const auto machine = open();
   const Job job = job_of(said({{"status", "/nowhere/at/all.json"}}), "sleep 0.2");
-  auto gpus = hold_gpus(job, machine);
+  auto gpus = hold_gpus(job, machine, system_clock());
   ASSERT_THAT(gpus, IsOk());
   ASSERT_THAT(run(job, machine, std::move(*gpus), system_clock()), IsOk());
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("--status: ")));
@@ -80,22 +128,22 @@ TEST_F(JobsOfShells, AStatusThatCannotBeWrittenIsTold) {
 TEST_F(JobsOfShells, FallBackToTheCpuOnlyWhereTheyMay) {
   const auto machine = open();
   placement::Decision refused;
-  const auto none = hold_gpus(job_of(said({}), "true", {.count = 9}), machine, &refused);
+  const auto none = hold_gpus(job_of(said({}), "true", {.count = 9}), machine, system_clock(), {}, &refused);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::unsatisfied);
   EXPECT_THAT(refused.verdicts, SizeIs(8)) << "why each of them would not do";
-  const auto cpu = hold_gpus(job_of(said({{"cpu-fallback", ""}}), "true", {.count = 9}), machine);
+  const auto cpu = hold_gpus(job_of(said({{"cpu-fallback", ""}}), "true", {.count = 9}), machine, system_clock());
   ASSERT_THAT(cpu, IsOk());
   EXPECT_TRUE(cpu->decision().cpu);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("running on the CPU")));
-  EXPECT_TRUE(hold_gpus(job_of(said({}), "true", {.force_cpu = true}), machine)->decision().cpu);
+  EXPECT_TRUE(hold_gpus(job_of(said({}), "true", {.force_cpu = true}), machine, system_clock())->decision().cpu);
 }
 
 TEST_F(JobsOfShells, AreRecordedWhereThatIsAskedFor) {
   const auto machine = open();
   const std::string file = (dir_ / "gpus.db").string();
   const Job job = job_of(said({{"record", file.c_str()}}), "true");
-  const auto gpus = hold_gpus(job, machine);
+  const auto gpus = hold_gpus(job, machine, system_clock());
   ASSERT_THAT(gpus, IsOk());
   EXPECT_EQ(*open_recorder(job_of(said({}), "true"), *gpus, system_clock()), nullptr);
   EXPECT_EQ(*open_recorder(job, machine::Reservation::of_cpu(), system_clock()), nullptr) << "there is nothing to keep";
@@ -109,7 +157,7 @@ TEST_F(JobsOfShells, AreRecordedWhereThatIsAskedFor) {
 
 TEST_F(JobsOfShells, WarningsOfAReservationAreNotOfContainersWhereItIsSimulated) {
   const auto machine = open();
-  const auto gpus = hold_gpus(job_of(said({}), "true"), machine);
+  const auto gpus = hold_gpus(job_of(said({}), "true"), machine, system_clock());
   ASSERT_THAT(gpus, IsOk());
   EXPECT_EQ(machine::warnings_of(*gpus, machine), gpus->decision().warnings);
 }

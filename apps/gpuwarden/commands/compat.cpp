@@ -8,6 +8,7 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/compat/json.hpp"
+#include "gpuwarden/machine/compat_place.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/compat_text.hpp"
@@ -44,19 +45,15 @@ Result<Clock::time_point> when(const Args& args) {
   return *date;
 }
 
-/// What --gpu and --driver name, over what --from or --simulate tell; where nothing is given, this machine (if
-/// `machine_counts`).
-Result<Place> read_place(Context& context, const compat::Inquiry& inquiry, const Knowledge& knowledge,
-                         bool machine_counts) {
-  Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
-  const bool told = context.args.has("from") || context.args.has("simulate");
-  if (told || (machine_counts && !inquiry.names_place())) {
-    GPUWARDEN_TRY(const Machine machine, open_machine(context));
-    place = compat::place_of(machine.read(), knowledge);
-    place.captured = machine.captured().has_value();
-    if (place.captured && !machine.simulated()) place.origin = machine.capture_name();
+/// What --gpu and --driver name, over what --from or --simulate tell; where nothing is given, this machine, if the
+/// question is about one.
+Result<Place> read_place(Context& context, const compat::Inquiry& inquiry, const Question& question,
+                         const Knowledge& knowledge) {
+  std::optional<Machine> machine;
+  if (machine::counts_for(inquiry, question, context.args.has("from") || context.args.has("simulate"))) {
+    GPUWARDEN_TRY(machine, open_machine(context));
   }
-  GPUWARDEN_TRY(place, compat::with_named(inquiry, std::move(place), knowledge));
+  GPUWARDEN_TRY(Place place, machine::place_for(inquiry, machine ? &*machine : nullptr, knowledge));
   if (const auto least = inquiry.driver ? compat::take_branch_for_serving(place) : std::nullopt)
     warn(fmt::format("--driver {0}: of this branch {1} and newer know the GPU; judged as {1}: which {0} is it?",
                      least->major, to_string(*least)));
@@ -88,7 +85,7 @@ Result<int> run_compat(Context& context) {
   GPUWARDEN_TRY(const Question question, compat::read_question(inquiry, knowledge));
   GPUWARDEN_TRY(const Clock::time_point moment, when(args));
   GPUWARDEN_TRY(const Style style, style_of(context));
-  GPUWARDEN_TRY(const Place place, read_place(context, inquiry, knowledge, question.is_about_here()));
+  GPUWARDEN_TRY(const Place place, read_place(context, inquiry, question, knowledge));
   const Asked asked{knowledge, place, moment};
   GPUWARDEN_TRY(const Answer found, compat::answer(asked, question));
   if (place.problem && question.kind == "machine" && !place.problem->message.empty()) warn(place.problem->message);

@@ -10,12 +10,8 @@
 #include "exit_codes.hpp"
 #include "gpuwarden/base/file.hpp"
 #include "gpuwarden/base/text.hpp"
-#include "gpuwarden/doctor/expect.hpp"
 #include "gpuwarden/doctor/fixes.hpp"
-#include "gpuwarden/doctor/json.hpp"
-#include "gpuwarden/doctor/leftovers.hpp"
-#include "gpuwarden/doctor/request.hpp"
-#include "gpuwarden/machine/lease_watch.hpp"
+#include "gpuwarden/machine/examine.hpp"
 #include "machine.hpp"
 #include "options.hpp"
 #include "render/doctor_text.hpp"
@@ -51,15 +47,6 @@ constexpr auto kBurnInOptions = std::to_array<Option>({
 
 using doctor::Examination;
 using doctor::Severity;
-
-/// --expect FILE
-Result<std::optional<doctor::Expected>> read_expected(const Args& args) {
-  const auto file = args.text("expect");
-  if (!file) return std::nullopt;
-  GPUWARDEN_TRY(const std::string text, read_file(*file));
-  GPUWARDEN_TRY(auto expected, doctor::parse_expected(text, *file));
-  return expected;
-}
 
 Result<int> compare_machines(Context& context) {
   const auto& files = context.args.rest;
@@ -144,24 +131,18 @@ Result<int> examine_machine(Context& context) {
     fmt::print("{}", check_list(knowledge));
     return kFine;
   }
-  GPUWARDEN_TRY(const auto request, doctor::read_request(context.args, knowledge));
-  GPUWARDEN_TRY(const auto expected, read_expected(context.args));
-  GPUWARDEN_TRY(const Patient patient, open_patient(context));
+  GPUWARDEN_TRY(const auto request, machine::read_examination(context.args, knowledge));
+  GPUWARDEN_TRY(Patient patient, open_patient(context));
   const Machine& machine = patient.machine;
-  const facts::Snapshot snapshot =
-      read_everything(context, machine, {.detail = probe::Detail::full, .links = true, .holders = true});
-  GPUWARDEN_TRY(const auto run, run_burn_in(context, machine, snapshot, knowledge));
-  const facts::BurnInRun* const burn_in = run ? &*run : nullptr;
-  Examination examination = doctor::examine(snapshot, knowledge, request.purpose, request.choice, burn_in);
-  doctor::add_told(examination, patient.told, request.choice);
-  if (!machine.captured())
-    doctor::add_leftovers(examination, snapshot, machine::watch_leases(machine)(snapshot), request.choice);
-  if (expected) doctor::add_expected(examination, snapshot, *expected);
+  const auto test = [&](const facts::Snapshot& snapshot) { return run_burn_in(context, machine, snapshot, knowledge); };
+  GPUWARDEN_TRY(const auto done, machine::examine(machine, knowledge, request,
+                                                  {survey_options(context), std::move(patient.told), test}));
+  const Examination& examination = done.examination;
   if (context.args.has("apply")) return apply(context, machine, examination);
   if (context.args.has("fix"))
     fmt::print("{}", doctor::fix_script(examination));
   else
-    GPUWARDEN_CHECK(print(context, {examination, snapshot, request.purpose, burn_in}, request.fail_on));
+    GPUWARDEN_CHECK(print(context, machine::report_of(done, request), request.fail_on));
   return examination.worst >= request.fail_on ? kNo : kFine;
 }
 

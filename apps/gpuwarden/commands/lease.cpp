@@ -94,8 +94,8 @@ Result<int> run_lease(Context& context) {
     if (const auto found = launch::check_program(argv[0], context.environment); !found)
       return refuse_program(found.error());
   }
-  GPUWARDEN_TRY(auto acquired, machine::reserve_heeding_signals(machine, reservation_of(selection),
-                                                                {launch::make_run_id(), join(argv, " ")}));
+  GPUWARDEN_TRY(auto acquired,
+                reserve_heeding_signals(machine, reservation_of(selection), {launch::make_run_id(), join(argv, " ")}));
   show_warnings(acquired, machine);
   show_model_fit(acquired.decision());
   if (context.args.has("hold")) return hold(acquired);

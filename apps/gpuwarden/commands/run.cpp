@@ -7,6 +7,7 @@
 
 #include "acquire.hpp"
 #include "exit_codes.hpp"
+#include "gpuwarden/base/stop_on_signals.hpp"
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/facts/json_text.hpp"
 #include "gpuwarden/jobs/job.hpp"
@@ -99,7 +100,13 @@ void tell_how_it_goes(const Context& context, const Style& style, healing::Optio
   const bool quiet = context.args.has("quiet");
   const bool reports = !quiet && !context.args.has("no-report");
   options.run.warning = [](const std::string& text) { warn(text); };
+  // Where no ranks run, signals end the job as they do while some do.
+  options.attend = [](const std::function<void(const std::stop_token&)>& wait) {
+    const StopOnSignals signals;
+    wait(signals.token());
+  };
   options.starting = [&context, quiet](launch::JobSpec& job, const machine::Reservation& held) {
+    job.takes_signals = true;
     job.record_directory = lease_directory(context);
     if (!quiet) announce(held, job);
   };
@@ -138,7 +145,11 @@ int run_held(const Context& context, const Machine& machine, machine::Reservatio
   const auto recorder = jobs::open_recorder(job, gpus, system_clock());
   if (!recorder) return complain(recorder.error());
   if (*recorder) job.options.run.hear = recording_into(**recorder);
-  const auto healed = jobs::run(job, machine, std::move(gpus), system_clock());
+  auto healed = jobs::run(job, machine, std::move(gpus), system_clock());
+  if (const int signal = StopOnSignals::last_signal(); healed && healed->report.end.interrupted_by && signal != 0) {
+    healed->report.end.interrupted_by = signal;
+    healed->report.end.exit_code = kSignalled + signal;
+  }
   if (*recorder) {
     (*recorder)->finish(healed ? std::optional(healed->report.end.exit_code) : std::nullopt);
     say_losses((*recorder)->progress());
@@ -147,6 +158,11 @@ int run_held(const Context& context, const Machine& machine, machine::Reservatio
   // Nothing was started yet: the other nodes were waited for.
   if (healed.error().code == ErrorCode::interrupted) return complain(healed.error());
   return refuse_program(healed.error());
+}
+
+Result<machine::Reservation> hold_gpus(const jobs::Job& job, const Machine& machine, placement::Decision& refused) {
+  const StopOnSignals signals;
+  return jobs::hold_gpus(job, machine, system_clock(), signals.token(), &refused);
 }
 
 int complain_of_gpus(const Args& args, const Selection& selection, const Error& error) {
@@ -190,7 +206,7 @@ Result<int> run_run(Context& context) {
   GPUWARDEN_TRY(const auto machine, open_machine(context));
   tell_how_it_goes(context, style, job.options);
   placement::Decision refused;
-  auto gpus = jobs::hold_gpus(job, machine, &refused);
+  auto gpus = hold_gpus(job, machine, refused);
   if (!gpus) {
     const int code = complain_of_gpus(context.args, selection, gpus.error());
     const auto report = launch::refusal_to_json(refused, gpus.error(), machine.simulated(), code);

@@ -56,12 +56,12 @@ Result<machine::Reservation> choose(Context& context, Selection& selection) {
   if (interactive) {
     selection.request.all = true;
     GPUWARDEN_TRY(const machine::Reservation shown,
-                  machine::reserve_heeding_signals(machine, reservation_of(selection, false), holder));
+                  reserve_heeding_signals(machine, reservation_of(selection, false), holder));
     GPUWARDEN_TRY(selection.request.gpu_ids, ask_user(shown.decision()));
     selection.request.all = false;
     selection.request.count.reset();
   }
-  return machine::reserve_heeding_signals(machine, reservation_of(selection, false), holder);
+  return reserve_heeding_signals(machine, reservation_of(selection, false), holder);
 }
 
 Result<int> run_select(Context& context) {

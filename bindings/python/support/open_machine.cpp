@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include "gpuwarden/logs/captures.hpp"
+#include "gpuwarden/logs/recognise.hpp"
+
 namespace gpuwarden::python {
 
 Result<std::shared_ptr<OpenMachine>> OpenMachine::open(machine::Source source, machine::Options options) {
@@ -12,7 +15,39 @@ Result<std::shared_ptr<OpenMachine>> OpenMachine::open(machine::Source source, m
   return opened;
 }
 
+Result<std::shared_ptr<OpenMachine>> OpenMachine::open(std::vector<capture::NamedText> texts,
+                                                       machine::Options options) {
+  const std::string name = texts.empty() ? "" : texts.front().name;
+  auto capture = logs::join_captures(texts);
+  if (!capture) {
+    // It may be a log alone, which the doctor reads.
+    auto known = logs::recognise_all(texts);
+    if (!known) return std::unexpected(std::move(capture.error()));
+    GPUWARDEN_TRY(auto opened, open(machine::Captured{std::move(known->facts.snapshot), name}, std::move(options)));
+    opened->without_facts_ = std::move(capture.error());
+    opened->texts_ = std::move(texts);
+    return opened;
+  }
+  GPUWARDEN_TRY(auto opened, open(machine::Captured{std::move(capture->snapshot), name}, std::move(options)));
+  opened->texts_ = std::move(texts);
+  return opened;
+}
+
+Result<OpenMachine::Patient> OpenMachine::patient(std::shared_ptr<const machine::Machine> machine) const {
+  if (texts_.empty()) return Patient{std::move(machine), {}};
+  GPUWARDEN_TRY(auto known, logs::recognise_all(texts_));
+  GPUWARDEN_TRY(auto whole,
+                machine::Machine::open(machine::Captured{std::move(known.facts.snapshot), machine->capture_name()},
+                                       machine->options()));
+  return Patient{std::make_shared<const machine::Machine>(std::move(whole)), std::move(known.told)};
+}
+
 std::shared_ptr<const machine::Machine> OpenMachine::share() const {
+  if (without_facts_) raise(*without_facts_);
+  return share_any();
+}
+
+std::shared_ptr<const machine::Machine> OpenMachine::share_any() const {
   owner_.check("Machine");
   const std::scoped_lock lock(mutex_);
   if (!machine_) raise({ErrorCode::unavailable, "this Machine is closed", "open another: gpuwarden.Machine()"});
@@ -83,6 +118,14 @@ std::filesystem::path native_folder() {
   if (::dladdr(reinterpret_cast<const void*>(&native_folder), &here) == 0 || here.dli_fname == nullptr) return {};
   std::error_code ignored;
   return std::filesystem::absolute(here.dli_fname, ignored).parent_path() / "_native";
+}
+
+machine::SurveyOptions survey_options(const nlohmann::json& options) {
+  std::error_code ignored;
+  return {.root = option_or(options, "root", "/"),
+          .software = option_or(options, "software", true),
+          .start_pythons = option_or(options, "ask_pythons", false),
+          .working_directory = std::filesystem::current_path(ignored)};
 }
 
 machine::Options own_options() {

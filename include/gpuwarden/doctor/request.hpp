@@ -4,6 +4,7 @@
 
 #include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/doctor/doctor.hpp"
+#include "gpuwarden/doctor/expect.hpp"
 #include "gpuwarden/knowledge/compatibility.hpp"
 
 namespace gpuwarden::doctor {
@@ -12,6 +13,7 @@ struct ExaminationRequest {
   Purpose purpose;
   Choice choice;
   Severity fail_on = Severity::error;  ///< from here on the machine is not in order
+  std::optional<Expected> expected = {};  ///< a site's inventory, which whoever reads files has read
 };
 
 /// Of "for" (a purpose), "only", "skip" and "fail-on". Fails with invalid_argument.

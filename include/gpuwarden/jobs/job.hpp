@@ -6,13 +6,14 @@
 //     values.set("max-restarts", {"3"});
 //     auto job = jobs::job_from(values, {.argv = {"python", "train.py"}, .environment = current_environment(),
 //                                        .gpus = {.gpus = {.count = 2}}});
-//     auto gpus = jobs::hold_gpus(*job, *machine);
+//     auto gpus = jobs::hold_gpus(*job, *machine, system_clock(), stop);
 //     const auto healed = jobs::run(*job, *machine, std::move(*gpus), system_clock());
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -52,19 +53,20 @@ struct Job {
 Result<Job> job_from(const NamedValues& values, JobRequest request);
 
 /// The job's GPUs; nothing is held for the CPU, which the job runs on where it may and no GPUs can be had (its warning
-/// is told that). Signals that end a program end the waiting. `refused`, where it is given, gets the decision that
-/// there are none. Fails as machine::reserve().
-Result<machine::Reservation> hold_gpus(const Job& job, const machine::Machine& machine,
-                                       placement::Decision* refused = nullptr);
+/// is told that). `stop` ends the waiting. `refused`, where it is given, gets the decision that there are none. Fails
+/// as machine::reserve().
+Result<machine::Reservation> hold_gpus(const Job& job, const machine::Machine& machine, Clock& clock,
+                                       const std::stop_token& stop = {}, placement::Decision* refused = nullptr);
 
 /// A recording of these GPUs into the file of "record"; nullptr where that is not given, or there are no GPUs. Fails as
 /// recording::Recorder::open().
 Result<std::unique_ptr<recording::Recorder>> open_recorder(const Job& job, const machine::Reservation& gpus,
                                                            Clock& clock);
 
-/// Runs the job, as often as it takes; its time begins now, the file of "status" is kept (launch::StatusFile). For a
-/// program that is its launcher and nothing else: signals go to the ranks, and end the job in pauses too. Fails as
-/// healing::run().
+/// Runs the job, as often as it takes; its time begins now, the file of "status" is kept (launch::StatusFile). It ends
+/// with healing::Options::run.stop, in pauses and while it waits for GPUs too. A program that is its launcher and
+/// nothing else has the ranks take its signals (`starting` sets JobSpec::takes_signals) and lets `attend` wait with a
+/// token that signals request. Fails as healing::run().
 Result<healing::Healed> run(const Job& job, const machine::Machine& machine, machine::Reservation gpus, Clock& clock);
 
 }  // namespace gpuwarden::jobs

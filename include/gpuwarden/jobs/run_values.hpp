@@ -5,15 +5,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "gpuwarden/base/clock.hpp"
 #include "gpuwarden/base/named_values.hpp"
 #include "gpuwarden/base/subprocess.hpp"
+#include "gpuwarden/base/value_names.hpp"
 #include "gpuwarden/launch/restarts.hpp"
 #include "gpuwarden/launch/run.hpp"
 
 namespace gpuwarden::jobs {
+
+/// The names that job_from(), open_recorder() and run() read.
+std::span<const ValueName> run_names();
 
 /// The time that a job has, of "time-limit", "signal" and Slurm, counted from now; without an end where none is known.
 /// Fails with invalid_argument on a limit of 0 or without a unit, and on a signal without a limit or before the begin.

@@ -26,9 +26,6 @@ struct Holder {
 Result<Reservation> reserve(const Machine& machine, ReservationRequest request, const Holder& holder, Clock& clock,
                             const std::stop_token& stop = {});
 
-/// The same for a program that waits for nothing else: SIGINT, SIGTERM and SIGHUP end it (StopOnSignals).
-Result<Reservation> reserve_heeding_signals(const Machine& machine, ReservationRequest request, const Holder& holder);
-
 /// What is to be told of it: warnings of the decision, and of what the leases do not guarantee; of this machine's own
 /// GPUs also where containers that share them do not share the lease directory, unless that was named.
 std::vector<std::string> warnings_of(const Reservation& reservation, const Machine& machine);
