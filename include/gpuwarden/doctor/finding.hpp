@@ -33,14 +33,14 @@ struct Finding {
   std::string id;  ///< of the check: "driver-too-old-for-framework"
   Area area = Area::system;
   Severity severity = Severity::warning;
-  std::string title;             ///< what was found, with the numbers
-  std::string why;               ///< why it matters, a sentence
+  std::string title;  ///< what was found, with the numbers
+  std::string why;    ///< why it matters, a sentence
   /// Commands or steps, in order; exact for this distribution where it is known. Checks write each with its kind
   /// (knowledge::MarkedStep); what the doctor hands over is as the platform has it.
   std::vector<std::string> fix;
-  bool safe = false;             ///< the fix may be run by `doctor --fix --apply`: it undoes easily and stops no work
-  std::string source;            ///< where the rule comes from
-  std::string link;              ///< documentation; may be empty
+  bool safe = false;   ///< the fix may be run by `doctor --fix --apply`: it undoes easily and stops no work
+  std::string source;  ///< where the rule comes from
+  std::string link;    ///< documentation; may be empty
 
   bool operator==(const Finding&) const = default;
 };
