@@ -167,8 +167,9 @@ Result<json> run_job(const Machine& machine, jobs::Job job, const std::stop_toke
   std::ranges::for_each(job.needless, [&](const std::string& sentence) { told.hear("rdzv_conf: " + sentence); });
   job.options.run.rules = knowledge.rules();
   job.options.run.stop = stop;
-  job.options.run.warning = [&](const std::string& text) { told.hear(text); };
+  job.options.run.warning = [&](const std::string& text) { told.hear(with_arguments(text)); };
   GPUWARDEN_TRY(auto gpus, jobs::hold_gpus(job, machine, system_clock(), stop));
+  for (const std::string& text : machine::warnings_of(gpus, machine)) told.hear(text);
   GPUWARDEN_TRY(const auto recorder, jobs::open_recorder(job, gpus, system_clock()));
   if (recorder) job.options.run.hear = [&](telemetry::Reading reading) { recorder->add(std::move(reading)); };
   const auto healed = jobs::run(job, machine, std::move(gpus), system_clock());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/facts/answer.hpp"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gpuwarden/facts/json.hpp"

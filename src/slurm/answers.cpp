@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/slurm/answers.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "gpuwarden/facts/answer.hpp"
 
 namespace gpuwarden::slurm {

@@ -125,6 +125,9 @@ def test_each_rank_has_a_gpu_and_a_log(tmp_path: Path) -> None:
                                numa_binding="node", log_dir=tmp_path, redirects=3, record=tmp_path / "gpus.db", role="trainer")
     assert report.exit_code == 0 and len(report.gpus) == 2
     assert (tmp_path / "gpus.db").exists()
+    with gpuwarden.simulate(FLEET), pytest.raises(gpuwarden.Error) as caught:
+        gpuwarden.run(["true"], record=tmp_path / "gpus.db")
+    assert caught.value.hint.startswith("name another file with record, ")
     said = sorted(file.read_text() for file in tmp_path.rglob("*") if file.is_file() and file.suffix == ".out")
     assert len(said) == 2 and said[0].startswith("rank 0 on GPU-") and "," not in said[0]
 

@@ -178,7 +178,6 @@ Result<machine::ReservationRequest> Arguments::gpus() const {
 }
 
 Error Arguments::told(Error error) const {
-  if (error.code != ErrorCode::invalid_argument) return error;
   error.message = with_arguments(error.message, keys_);
   error.hint = with_arguments(error.hint, keys_);
   return error;

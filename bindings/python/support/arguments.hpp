@@ -26,7 +26,7 @@ class Arguments {
   const NamedValues& values() const { return values_; }
   /// The GPUs that they ask for, as jobs::gpus_from() and manager::read_work() read them.
   Result<machine::ReservationRequest> gpus() const;
-  /// The result; an invalid_argument names the arguments as they were given.
+  /// The result; an error names the arguments as they were given.
   template <class T>
   Result<T> told(Result<T> result) const {
     if (!result) return std::unexpected(told(std::move(result.error())));

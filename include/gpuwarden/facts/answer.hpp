@@ -4,7 +4,7 @@
 //     return facts::answer({{"jobs", list}}, snapshot.simulated);
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace gpuwarden::facts {
 
