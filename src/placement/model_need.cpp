@@ -191,7 +191,7 @@ std::optional<ModelChoice> ModelNeed::choose_of(const Kind& kind) const {
   const auto chosen = planning::choose_count(work_.model, counts_for(kind.devices.size()), on);
   if (!chosen) return std::nullopt;
   std::optional<ModelChoice> best =
-      ModelChoice{.count = chosen->gpus, .fit = fit_of(kind, chosen->gpus, chosen->candidate), .mixed = kind.mixed};
+      ModelChoice{.count = chosen->gpus, .fit = fit_of(kind, chosen->gpus, chosen->candidate)};
   std::ranges::copy_if(kind.devices, std::back_inserter(best->devices),
                        [&](const Candidate& device) { return will_do(best->fit, device); });
   if (!asked && !wanted_.request.all && best->count > 1) best->fewer = fewer_words(kind, best->count);
