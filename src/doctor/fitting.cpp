@@ -43,8 +43,8 @@ std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& r
   const int last = both(report.ask_driver({}), {.at_most = last_driver_branch(subject)}).at_most;
   if (needed && last > 0 && needed->major > last) {
     std::vector<std::string> steps = fitting_torch(subject);
-    steps.insert(steps.begin(),
-                 fmt::format("[@nvidia] no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last));
+    steps.insert(steps.begin(), fmt::format("[@nvidia] no driver for these GPUs runs CUDA {}: their last branch is {}",
+                                            to_string(cuda), last));
     return steps;
   }
   const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;

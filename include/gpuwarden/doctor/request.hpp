@@ -12,7 +12,7 @@ namespace gpuwarden::doctor {
 struct ExaminationRequest {
   Purpose purpose;
   Choice choice;
-  Severity fail_on = Severity::error;  ///< from here on the machine is not in order
+  Severity fail_on = Severity::error;     ///< from here on the machine is not in order
   std::optional<Expected> expected = {};  ///< a site's inventory, which whoever reads files has read
 };
 
