@@ -127,7 +127,7 @@ std::string batch_words(const SearchRequest& request, const Candidate& chosen) {
 }
 
 std::string reason_for(const SearchRequest& request, const Search& search) {
-  const auto usable = static_cast<double>(request.gpu.usable.value);
+  const double usable = request.gpu.left(request.settings.sequence);
   if (request.fixed_strategy && !search.recommended) {
     const Candidate& only = search.candidates.front();
     return fmt::format("{} does not fit: {} of {}", words_of(only), gib(only.estimate.expected()), gib(usable));
@@ -237,7 +237,7 @@ void settle(const ModelFigures& model, const SearchRequest& request, Candidate& 
   const auto judge_at = [&](std::uint32_t samples) {
     ++searched;
     candidate.estimate = need_at(model, request, settings, samples);
-    candidate.fit = judge(candidate.estimate, request.gpu);
+    candidate.fit = judge(candidate.estimate, request.gpu, settings.sequence);
     return candidate.fit;
   };
   candidate.largest_micro_batch = largest_samples(request.largest_micro_batch, Fit::tight, judge_at);
