@@ -162,6 +162,18 @@ TEST(DraftModel, ItsCacheIsAsLongAsTheModels) {
   EXPECT_THAT(with->notes, Contains(HasSubstr(fmt::format("of cache for {} tokens", tokens))));
 }
 
+TEST(DraftModel, OneThatLeavesNothingOfTheGpuIsSaidToBeTheReason) {
+  const auto reason = [](const char* draft) {
+    Workload work{.model = model("llama-3.1-8b"), .settings = *settings_for(model("llama-3.1-8b"), "serve")};
+    EXPECT_THAT(add_draft(model(draft), work), IsOk());
+    const auto told = answer({.work = work, .gpus = *gpus_named("rtx4090")});
+    return told && !told->fits ? told->search.reason : "";
+  };
+  EXPECT_THAT(reason("qwen3-32b"), HasSubstr("the draft model Qwen/Qwen3-32B alone needs 61."));
+  EXPECT_THAT(reason("qwen3-32b"), HasSubstr("of each GPU, which has 23.6 GiB"));
+  EXPECT_THAT(reason("qwen3-8b"), HasSubstr("GiB that the draft model leaves"));
+}
+
 TEST(DraftModel, LayersThatLookNoFurtherThanTheirWindowKeepNoMore) {
   Workload work{.model = model("gemma-3-27b"), .settings = *settings_for(model("gemma-3-27b"), "serve")};
   ASSERT_THAT(add_draft(model("gemma-3-1b"), work), IsOk());
