@@ -172,6 +172,18 @@ TEST(PastedLine, AMistypedProgramIsGuessed) {
     EXPECT_EQ(guess(model), "") << model;
 }
 
+TEST(PastedLine, AnOptionsValueStartsNoProgram) {
+  EXPECT_EQ(options_of("--family llama4 --model gpt2"), "family=llama4");
+  EXPECT_EQ(options_of("--family llama --model gpt2"), "family=llama");
+  EXPECT_EQ(options_of("--family ollama run --gpus l4"), "family=ollama gpus=l4");
+  EXPECT_EQ(options_of("--alias llama --model gpt2"), "");
+  EXPECT_EQ(options_of("--compile llama --model gpt2"), "compile engine=llama.cpp task=serve");
+  EXPECT_THAT(*without_launcher({"--chart", "llama", "--model", "gpt2"}, {"--chart"}),
+              ElementsAre("--chart", "llama", "--model", "gpt2"));
+  EXPECT_THAT(*without_launcher({"--program", "vllm serv x", "--model", "gpt2"}, {"--program"}),
+              ElementsAre("--program", "vllm serv x", "--model", "gpt2"));
+}
+
 TEST(PastedLine, WhatIsNotPlannedIsLeftOutAndTold) {
   const auto line = read_pasted_line("vllm serve gpt2 --speculative-config '{\"method\": \"ngram\"}' --standalone");
   ASSERT_THAT(line, IsOk());
