@@ -150,10 +150,10 @@ class Line {
     for (std::size_t i = 0; i < words_.size() && words_[i] != "--"; ++i) {
       const Found found = at(i);
       const std::string value = to_lower(found.value.value_or(""));
+      const std::string own = plan_name_of(found.name);
       look_at_task(found.name, value);
       if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
-        look_at_count(found.name, static_cast<std::uint64_t>(*number));
-      const std::string own = plan_name_of(found.name);
+        look_at_count(found.name, own, static_cast<std::uint64_t>(*number));
       if (own == "gpus" && found.value) gpus_ = value;
       if (own == "task") names_task_ = true;
       if (own == "expert-parallel") names_experts_ = true;
@@ -173,10 +173,11 @@ class Line {
     if (name == "--qlora") qlora_ = true;
   }
 
-  void look_at_count(std::string_view name, std::uint64_t count) {
+  void look_at_count(std::string_view name, std::string_view own, std::uint64_t count) {
     static constexpr auto kReplicas =
         std::to_array<std::string_view>({"--data-parallel-size", "--dp", "--dp-size", "-dp"});
     if (has(kNodeCounts, name)) nodes_ = count;
+    if (own == "gpus-per-node") gpus_per_node_ = count;
     if (name == "--nproc-per-node" || name == "--num-gpus") processes_ = count;
     if (name == "--num-processes") all_processes_ = count;
     if (has(kReplicas, name)) ranks_ *= count;
@@ -250,20 +251,30 @@ class Line {
     static constexpr auto kCounts =
         std::to_array<std::string_view>({"--nproc-per-node", "--num-processes", "--num-gpus"});
     const std::uint64_t named = named_gpus(gpus_);
-    const bool counts_nodes = has(kNodeCounts, found.name);
-    // One node, or nodes among which the GPUs that are named are divided.
-    const bool divides = named > 0 && nodes_ > 0 && named % nodes_ == 0 && all_processes_ == 0;
-    if (counts_nodes && found.value && parse_integer(*found.value) && (nodes_ == 1 || divides)) {
-      next_ += found.words;
-      return true;
-    }
+    if (has(kNodeCounts, found.name)) return say_nodes(found, named);
     if (gpus_.empty() || all_processes_ == 0 || (named > 0 && named != all_processes_)) return false;
     if (plan_name_of(found.name) == "gpus" && named == 0) {
       said_.insert(said_.end(), {"--gpus", fmt::format("{}x{}", all_processes_, gpus_)});
       next_ += found.words;
       return true;
     }
-    if (!counts_nodes && !has(kCounts, found.name)) return false;
+    if (!has(kCounts, found.name)) return false;
+    next_ += found.words;
+    return true;
+  }
+
+  /// How many nodes there are is how many GPUs each has, if these are named on the line.
+  bool say_nodes(const Found& found, std::uint64_t named) {
+    const auto nodes = parse_integer(found.value.value_or(""));
+    if (!nodes || static_cast<std::uint64_t>(*nodes) != nodes_) return false;
+    const bool differs = named > 0 && all_processes_ > 0 && named != all_processes_;
+    const std::uint64_t gpus = named > 0 || gpus_.empty() ? named : all_processes_;
+    if (gpus == 0 || differs) {
+      if (nodes_ != 1) return false;
+    } else {
+      if (gpus % nodes_ != 0 || (gpus_per_node_ > 0 && gpus_per_node_ != gpus / nodes_)) return false;
+      if (std::exchange(gpus_per_node_, gpus / nodes_) == 0) put(fmt::format("--gpus-per-node {}", gpus_per_node_));
+    }
     next_ += found.words;
     return true;
   }
@@ -305,6 +316,7 @@ class Line {
   std::uint64_t nodes_ = 1;
   std::uint64_t processes_ = 0;      ///< of a node
   std::uint64_t all_processes_ = 0;  ///< 0: not said
+  std::uint64_t gpus_per_node_ = 0;  ///< 0: not said
   std::uint64_t ranks_ = 1;
   std::string gpus_;
 };

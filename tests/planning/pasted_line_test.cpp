@@ -119,7 +119,8 @@ TEST(PastedLine, OtherProgramsSwitchesAreSaidInAPlansWords) {
 }
 
 TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
-  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 --nnodes=2 train.py --model gpt2 --gpus a100"), "gpus=16xa100");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 --nnodes=2 train.py --model gpt2 --gpus a100"),
+            "gpus=16xa100 gpus-per-node=8");
   EXPECT_EQ(options_of("torchrun --nproc_per_node=8 train.py --model gpt2 --gpus 8xh100"), "gpus=8xh100");
   EXPECT_EQ(options_of("accelerate launch --num_processes 4 train.py --model gpt2 --gpus h100:4"), "gpus=h100:4");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 2 train.py --model gpt2 --gpus rtx4090"), "gpus=2xrtx4090");
@@ -129,13 +130,28 @@ TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
   EXPECT_EQ(options_of("torchrun --nproc_per_node=gpu train.py --model gpt2 --gpus 4xh100"), "gpus=4xh100");
   EXPECT_EQ(options_of("torchrun --nproc_per_node auto --nnodes 1 train.py --model gpt2"), "");
   EXPECT_EQ(options_of("torchrun --nproc_per_node=gpu --nnodes=2 train.py --model gpt2 --gpus 16xh100"),
-            "gpus=16xh100");
+            "gpus=16xh100 gpus-per-node=8");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 4xh100"),
             "'--nproc_per_node 8' is not planned");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2"), "'--nproc_per_node 8' is not planned");
   EXPECT_EQ(options_of("torchrun --nnodes=1:4 train.py --model gpt2 --gpus h100"), "'--nnodes 1:4' is not planned");
   EXPECT_THAT(*without_launcher({"torchrun --nproc_per_node 2 t.py --model gpt2", "--gpus", "2xl4"}),
               ElementsAre("--model", "gpt2", "--gpus", "2xl4"));
+}
+
+TEST(PastedLine, NodesDivideTheGpusThatAreNamed) {
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 4"), "gpus=16xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("torchrun --nnodes 4 --nproc-per-node 4 t.py --model gpt2 --gpus 16xh100"),
+            "gpus=16xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("accelerate launch --num_processes 8 --num_machines 2 t.py --model gpt2 --gpus h100"),
+            "gpus=8xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 1"), "gpus=16xh100 gpus-per-node=16");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 4 --gpus-per-node 4"), "gpus=16xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 4 --gpus-per-node 8"), "'--nnodes 4' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 3"), "'--nnodes 3' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --gpus h100 --nnodes 2"), "'--nnodes 2' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --nnodes 2"), "'--nnodes 2' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --nnodes 1"), "");
 }
 
 TEST(PastedLine, AValueThatIsNotPlannedIsSaidToBeSo) {
