@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -46,8 +47,6 @@ constexpr Meaning kMeanings[] = {
     {"--fsdp-cpu-offload", Takes::switched, "", "--offload all"},
     {"--serve", Takes::nothing, "", "--task serve"},
     {"--inference", Takes::nothing, "", "--task inference"},
-    {"--cpu-moe", Takes::nothing, "", "--cpu-moe-layers all"},
-    {"-cmoe", Takes::nothing, "", "--cpu-moe-layers all"},
     {"--use-fsdp", Takes::switched, "", "--strategy fsdp1"},
     {"--fsdp", Takes::value, "offload", "--strategy fsdp1 --offload all"},
     {"--fsdp", Takes::value, "full_shard", "--strategy fsdp1"},
@@ -112,6 +111,18 @@ std::optional<std::string> words_of_tgi(std::string_view name, std::string_view 
   return std::nullopt;
 }
 
+bool is_host_switch(std::string_view name) { return name == "--cpu-moe" || name == "-cmoe"; }
+
+/// Of how many layers llama.cpp's option leaves the experts to the CPU: a number, or all.
+std::optional<std::string> host_layers_of(const Found& found) {
+  if (is_host_switch(found.name)) return "all";
+  if (!found.value) return std::nullopt;
+  if (found.name == "--override-tensor" || found.name == "-ot") return host_experts_of(*found.value);
+  const bool counts = found.name != "--cpu-moe-layers" && plan_name_of(found.name) == "cpu-moe-layers";
+  const auto number = parse_integer(*found.value);
+  return counts && number && *number >= 0 ? found.value : std::nullopt;
+}
+
 class Line {
  public:
   Line(const std::vector<std::string>& words, bool serves, std::string_view engine)
@@ -119,16 +130,36 @@ class Line {
     look();
   }
 
-  std::vector<std::string> take() {
+  Result<std::vector<std::string>> take() {
     while (next_ < words_.size() && words_[next_] != "--") {
       const Found found = at(next_);
+      const std::size_t before = said_.size();
+      const std::string typed = words_[next_].substr(0, words_[next_].find('='));
       if (!say(found)) said_.push_back(words_[next_++]);
+      GPUWARDEN_CHECK(check_said(typed, before));
     }
     said_.insert(said_.end(), words_.begin() + next(), words_.end());
     return std::move(said_);
   }
 
  private:
+  /// One thing that is said twice in other words is told in those that were typed.
+  Result<void> check_said(const std::string& typed, std::size_t before) {
+    for (std::size_t i = before; i < said_.size(); ++i) {
+      const std::string own = looks_like_option(said_[i]) ? plan_name_of(said_[i].substr(0, said_[i].find('='))) : "";
+      if (own.empty()) continue;
+      const auto [first, fresh] = said_by_.emplace(own, typed);
+      const bool both_own = plan_name_of(typed) == own && plan_name_of(first->second) == own;
+      if (fresh || both_own) continue;
+      return fail(ErrorCode::invalid_argument,
+                  typed == first->second
+                      ? fmt::format("{} is given more than once", printable(typed))
+                      : fmt::format("{} and {} both say --{}", printable(first->second), printable(typed), own),
+                  "leave one of them out");
+    }
+    return {};
+  }
+
   std::ptrdiff_t next() const { return static_cast<std::ptrdiff_t>(next_); }
 
   Found at(std::size_t place) const {
@@ -152,6 +183,7 @@ class Line {
       const std::string value = to_lower(found.value.value_or(""));
       const std::string own = plan_name_of(found.name);
       look_at_task(found.name, value);
+      look_at_host_layers(found);
       if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
         look_at_count(found.name, own, static_cast<std::uint64_t>(*number));
       if (own == "gpus" && found.value) gpus_ = value;
@@ -183,6 +215,14 @@ class Line {
     if (has(kReplicas, name)) ranks_ *= count;
   }
 
+  /// llama.cpp keeps on the CPU what any of its options names.
+  void look_at_host_layers(const Found& found) {
+    const auto layers = host_layers_of(found);
+    if (!layers || host_layers_ == "all") return;
+    const bool more = host_layers_.empty() || *layers == "all" || parse_integer(*layers) > parse_integer(host_layers_);
+    if (more) host_layers_ = *layers;
+  }
+
   void look_at_ranks(std::string_view value) {
     if (const auto ranks = parse_integer(value); ranks && *ranks > 0 && *ranks < kMostProcesses)
       ranks_ *= static_cast<std::uint64_t>(*ranks);
@@ -207,7 +247,8 @@ class Line {
 
   bool say(const Found& found) {
     if (found.name.empty()) return false;
-    if (say_task(found) || say_gpus(found) || say_experts(found) || say_of_server(found)) return true;
+    if (say_task(found) || say_gpus(found) || say_experts(found) || say_host_layers(found) || say_of_server(found))
+      return true;
     const std::string value = to_lower(found.value.value_or(""));
     // Whether all of it is offloaded, or the optimizer, no such name says.
     if (found.name == "--deepspeed" && value.contains("offload") && !value.contains("_offload")) return false;
@@ -287,12 +328,17 @@ class Line {
     return true;
   }
 
+  bool say_host_layers(const Found& found) {
+    if (!host_layers_of(found)) return false;
+    if (!std::exchange(host_layers_said_, true)) put("--cpu-moe-layers " + host_layers_);
+    next_ += is_host_switch(found.name) ? 1 : found.words;
+    return true;
+  }
+
   /// What a server's option says by its value.
   bool say_of_server(const Found& found) {
     if (!found.value) return false;
     std::optional<std::string> words;
-    if (found.name == "--override-tensor" || found.name == "-ot")
-      words = prefixed("--cpu-moe-layers ", host_experts_of(*found.value));
     if (found.name == "--speculative-config") words = prefixed("--draft-model ", draft_of(*found.value));
     if (engine_ == "tgi") words = words_of_tgi(found.name, *found.value);
     if (!words) return false;
@@ -319,11 +365,15 @@ class Line {
   std::uint64_t gpus_per_node_ = 0;  ///< 0: not said
   std::uint64_t ranks_ = 1;
   std::string gpus_;
+  std::string host_layers_;  ///< that all options together name; empty: none
+  bool host_layers_said_ = false;
+  std::map<std::string, std::string> said_by_;  ///< what was typed, by a plan's name of what it says
 };
 
 }  // namespace
 
-std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves, std::string_view engine) {
+Result<std::vector<std::string>> with_meanings(const std::vector<std::string>& options, bool serves,
+                                               std::string_view engine) {
   return Line(options, serves, engine).take();
 }
 

@@ -343,7 +343,7 @@ Result<std::vector<std::string>> without_launcher(const std::vector<std::string>
   const Head head = head_of(line);
   std::vector<std::string> result(words.begin(), words.begin() + start);
   std::ranges::move(words_behind(head, line), std::back_inserter(result));
-  result = with_meanings(result, head.serves, head.engine);
+  GPUWARDEN_TRY(result, with_meanings(result, head.serves, head.engine));
   if (!head.serves || std::ranges::any_of(words, names_task)) return result;
   const bool usual = head.engine == "vllm";
   if (!head.engine.empty() && !(usual && std::ranges::any_of(words, names_engine)))

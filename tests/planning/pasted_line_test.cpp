@@ -223,6 +223,26 @@ TEST(PastedLine, ExpertsThatTheCpuKeepsByPatternsAreSaidInLayers) {
   EXPECT_EQ(options_of("llama-server -m gpt2 -ot token_embd=CPU"), "'-ot token_embd=CPU' is not planned");
 }
 
+TEST(PastedLine, WhatTheCpuKeepsByAnyOptionIsJoined) {
+  const auto layers = [](const std::string& words) { return options_of("llama-server -m gpt2 " + words); };
+  EXPECT_EQ(layers("-ot 'blk\\.([0-3])\\.ffn_.*_exps\\.=CPU' -ot 'blk\\.([0-9])\\.ffn_.*_exps\\.=CPU'"),
+            "cpu-moe-layers=10 engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("-ot exps=CPU -ncmoe 4"), "cpu-moe-layers=all engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("-ncmoe 4 --n-cpu-moe=12"), "cpu-moe-layers=12 engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("--cpu-moe -ot exps=CPU"), "cpu-moe-layers=all engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("-ot exps=CPU -ot token_embd=CPU"), "'-ot token_embd=CPU' is not planned");
+}
+
+TEST(PastedLine, WhatIsSaidTwiceIsToldAsItWasTyped) {
+  EXPECT_EQ(options_of("train.py --model gpt2 --fsdp full_shard --strategy ddp"),
+            "--fsdp and --strategy both say --strategy");
+  EXPECT_EQ(options_of("train.py --model gpt2 --use_liger_kernel --use_liger_kernel"),
+            "--use_liger_kernel is given more than once");
+  EXPECT_EQ(options_of("llama-server -m gpt2 --cpu-moe-layers 3 -ot exps=CPU"),
+            "--cpu-moe-layers and -ot both say --cpu-moe-layers");
+  EXPECT_EQ(options_of("train.py --model gpt2 --strategy ddp --strategy fsdp2"), "--strategy is given more than once");
+}
+
 TEST(PastedLine, TgiHasWordsOfItsOwn) {
   EXPECT_EQ(options_of("text-generation-launcher --model-id gpt2 --num-shard 2 --quantize awq --max-total-tokens 8192 "
                        "--max-input-length 4096 --max-batch-prefill-tokens 4096 --sharded true --port 8080"),
