@@ -34,6 +34,16 @@ int show_help(const std::vector<std::string>& words) {
   return kFine;
 }
 
+/// The names of a command's options with a value.
+std::vector<std::string> valued_options_of(const Subcommand& command) {
+  std::vector<std::string> names;
+  for (const Option& option : options_of(command)) {
+    if (option.kind == OptionKind::flag || option.kind == OptionKind::optional) continue;
+    for (const std::string_view name : split(option.names, ',')) names.emplace_back(name);
+  }
+  return names;
+}
+
 int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") return show_help({});
   const std::vector<std::string> rest(words.begin() + 1, words.end());
@@ -44,7 +54,7 @@ int dispatch(const std::vector<std::string>& words) {
   }
   const Subcommand* command = find_command(words[0]);
   if (command == nullptr) return unknown_command(words[0]);
-  auto own = command == &kPlanCommand ? planning::without_launcher(rest) : rest;
+  auto own = command == &kPlanCommand ? planning::without_launcher(rest, valued_options_of(*command)) : rest;
   if (!own) return complain(own.error());
   auto args = parse_arguments(*command, *own);
   if (!args) return complain(args.error());

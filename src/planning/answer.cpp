@@ -35,13 +35,12 @@ ServingBudget budget_of(const Workload& work, const GpuGroup& gpus) {
   // Source: llama.cpp common/arg.cpp, --fit-target: 1024 MiB stay free on each GPU.
   constexpr std::uint64_t kLeftByFitting = 1ULL << 30U;
   const BatchSizes usual = usual_batch(work.engine, gpus);
-  ServingBudget budget{.gpu = {gpus.usable},
+  ServingBudget budget{.gpu = {gpus.usable, work.beside},
                        .utilization = work.serving_utilization,
                        .static_share = work.static_share,
                        .spared = traits_of(work.engine).spares,
                        .batched_tokens = work.batched_tokens > 0 ? work.batched_tokens : usual.tokens,
                        .requests = work.max_requests > 0 ? work.max_requests : usual.requests};
-  budget.outside = Bytes(budget.outside.value + work.beside.value);
   if (!traits_of(work.engine).splits_layers) return budget;
   budget.pools = false;
   if (work.length == Length::fitted) budget.outside = Bytes(budget.outside.value + kLeftByFitting);
@@ -353,10 +352,7 @@ Result<void> check_spread(PlanRequest& request) {
 }  // namespace
 
 SearchRequest search_request(const Workload& work, const GpuGroup& gpus, std::uint32_t gpus_per_node) {
-  // What a draft model fills alone leaves nothing, which is another matter than a GPU without memory.
-  const Bytes least(std::min<std::uint64_t>(1, gpus.usable.value));
-  const Bytes usable = gpus.usable > work.beside ? gpus.usable - work.beside : least;
-  SearchRequest search{.settings = work.settings, .gpu = {usable}, .gpus = gpus.count};
+  SearchRequest search{.settings = work.settings, .gpu = {gpus.usable, work.beside}, .gpus = gpus.count};
   search.gpus_per_node = gpus_per_node;
   search.global_batch = work.global_batch;
   const bool one = work.fixed_micro_batch || work.settings.task == Task::serving;

@@ -96,6 +96,17 @@ void tell_length(PlanAnswer& answer) {
   answer.notes.push_back(std::move(note));
 }
 
+/// What is counted beside the model, now that it is known how long requests are.
+void tell_draft(PlanAnswer& answer) {
+  const Workload& work = answer.request.work;
+  if (work.beside.name.empty()) return;
+  const auto size = [](double bytes) { return format_size(Bytes(static_cast<std::uint64_t>(bytes))); };
+  answer.notes.push_back(fmt::format(
+      "the draft model {} is counted beside it, whole on each GPU: {} of weights and {} of cache for {} tokens",
+      printable(work.beside.name), size(work.beside.fixed), size(work.beside.cache(work.settings.sequence)),
+      work.settings.sequence));
+}
+
 /// What a framework's replicas usually share is told where there are replicas; a single one has nothing to share.
 void tell_usual_sharding(PlanAnswer& answer) {
   const Workload& work = answer.request.work;
@@ -143,6 +154,7 @@ void note_split(PlanAnswer& answer) {
 
 void add_notes(PlanAnswer& answer) {
   tell_length(answer);
+  tell_draft(answer);
   tell_usual_sharding(answer);
   note_types(answer);
   note_shared_memory(answer);

@@ -99,8 +99,10 @@ void add_ends(const ModelFigures& model, const Settings& settings, const Serving
   const Figures& f = figures();
   const double outside_of_pools = settings.parallel.gpus() > 1 ? f.serving_outside_ranks_most : f.serving_outside_most;
   // Without a pool it is the CUDA context alone.
-  const double outside_most = std::max(pool.outside, budget.pools ? outside_of_pools : f.cuda_context);
-  const double outside_least = std::min(pool.outside, f.serving_outside_least);
+  const double beside = budget.gpu.beside.bytes(settings.sequence);
+  const double outside = pool.outside - beside;
+  const double outside_most = beside + std::max(outside, budget.pools ? outside_of_pools : f.cuda_context);
+  const double outside_least = beside + std::min(outside, f.serving_outside_least);
   const double padding = padding_bytes(model, settings, budget);
   const LayoutShares shares = layout_shares(model.shape, settings.quantization);
   const double plain = pool.weights - padding / 2;
@@ -141,7 +143,7 @@ Result<ServingPool> serving_pool(const ModelFigures& model, const Settings& sett
                                                   : profiled_activations(model, settings, budget);
   if (budget.activations.value == 0 && !settings.split && settings.quantization == Quantization::mxfp4)
     pool.activations = std::max(pool.activations, figures().serving_mxfp4.value);
-  pool.outside = static_cast<double>(budget.outside.value);
+  pool.outside = static_cast<double>(budget.outside.value) + budget.gpu.beside.bytes(settings.sequence);
   pool.cache = pool_left(budget, pool.weights, pool.outside, pool.activations);
   // A request's sliding layers stop at their window, so that its tokens take less each the longer it is; so does the
   // state of its linear attention, which has one size however long it is.

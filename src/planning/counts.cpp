@@ -53,7 +53,7 @@ bool fits_count(const ModelFigures& model, SearchRequest request, std::uint32_t 
       if (samples == 0) continue;
       ++searched;
       const Estimate need = need_at(model, request, candidate.settings, static_cast<std::uint32_t>(samples));
-      verdicts.add(candidate, judge(need, request.gpu));
+      verdicts.add(candidate, judge(need, request.gpu, candidate.settings.sequence));
       if (with_room ? verdicts.own_fits : verdicts.any) return true;
     }
   }

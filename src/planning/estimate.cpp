@@ -89,8 +89,14 @@ Result<Estimate> estimate(const ModelShape& model, const Settings& settings) {
   return estimate(figures_of(model), settings);
 }
 
-Fit judge(const Estimate& estimate, const GpuBudget& gpu) {
-  const auto usable = static_cast<double>(gpu.usable.value);
+double Beside::cache(std::uint32_t tokens) const { return token * tokens + windowed_token * std::min(tokens, window); }
+
+double GpuBudget::left(std::uint32_t tokens) const {
+  return std::max(0.0, static_cast<double>(usable.value) - beside.bytes(tokens));
+}
+
+Fit judge(const Estimate& estimate, const GpuBudget& gpu, std::uint32_t tokens) {
+  const double usable = gpu.left(tokens);
   if (estimate.expected() > usable) return Fit::does_not_fit;
   const bool spare = estimate.expected() * 1.15 <= usable;
   return spare || estimate.high() <= usable ? Fit::fits : Fit::tight;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -46,8 +47,6 @@ constexpr Meaning kMeanings[] = {
     {"--fsdp-cpu-offload", Takes::switched, "", "--offload all"},
     {"--serve", Takes::nothing, "", "--task serve"},
     {"--inference", Takes::nothing, "", "--task inference"},
-    {"--cpu-moe", Takes::nothing, "", "--cpu-moe-layers all"},
-    {"-cmoe", Takes::nothing, "", "--cpu-moe-layers all"},
     {"--use-fsdp", Takes::switched, "", "--strategy fsdp1"},
     {"--fsdp", Takes::value, "offload", "--strategy fsdp1 --offload all"},
     {"--fsdp", Takes::value, "full_shard", "--strategy fsdp1"},
@@ -112,6 +111,18 @@ std::optional<std::string> words_of_tgi(std::string_view name, std::string_view 
   return std::nullopt;
 }
 
+bool is_host_switch(std::string_view name) { return name == "--cpu-moe" || name == "-cmoe"; }
+
+/// Of how many layers llama.cpp's option leaves the experts to the CPU: a number, or all.
+std::optional<std::string> host_layers_of(const Found& found) {
+  if (is_host_switch(found.name)) return "all";
+  if (!found.value) return std::nullopt;
+  if (found.name == "--override-tensor" || found.name == "-ot") return host_experts_of(*found.value);
+  const bool counts = found.name != "--cpu-moe-layers" && plan_name_of(found.name) == "cpu-moe-layers";
+  const auto number = parse_integer(*found.value);
+  return counts && number && *number >= 0 ? found.value : std::nullopt;
+}
+
 class Line {
  public:
   Line(const std::vector<std::string>& words, bool serves, std::string_view engine)
@@ -119,16 +130,36 @@ class Line {
     look();
   }
 
-  std::vector<std::string> take() {
+  Result<std::vector<std::string>> take() {
     while (next_ < words_.size() && words_[next_] != "--") {
       const Found found = at(next_);
+      const std::size_t before = said_.size();
+      const std::string typed = words_[next_].substr(0, words_[next_].find('='));
       if (!say(found)) said_.push_back(words_[next_++]);
+      GPUWARDEN_CHECK(check_said(typed, before));
     }
     said_.insert(said_.end(), words_.begin() + next(), words_.end());
     return std::move(said_);
   }
 
  private:
+  /// One thing that is said twice in other words is told in those that were typed.
+  Result<void> check_said(const std::string& typed, std::size_t before) {
+    for (std::size_t i = before; i < said_.size(); ++i) {
+      const std::string own = looks_like_option(said_[i]) ? plan_name_of(said_[i].substr(0, said_[i].find('='))) : "";
+      if (own.empty()) continue;
+      const auto [first, fresh] = said_by_.emplace(own, typed);
+      const bool both_own = plan_name_of(typed) == own && plan_name_of(first->second) == own;
+      if (fresh || both_own) continue;
+      return fail(ErrorCode::invalid_argument,
+                  typed == first->second
+                      ? fmt::format("{} is given more than once", printable(typed))
+                      : fmt::format("{} and {} both say --{}", printable(first->second), printable(typed), own),
+                  "leave one of them out");
+    }
+    return {};
+  }
+
   std::ptrdiff_t next() const { return static_cast<std::ptrdiff_t>(next_); }
 
   Found at(std::size_t place) const {
@@ -150,10 +181,11 @@ class Line {
     for (std::size_t i = 0; i < words_.size() && words_[i] != "--"; ++i) {
       const Found found = at(i);
       const std::string value = to_lower(found.value.value_or(""));
-      look_at_task(found.name, value);
-      if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
-        look_at_count(found.name, static_cast<std::uint64_t>(*number));
       const std::string own = plan_name_of(found.name);
+      look_at_task(found.name, value);
+      look_at_host_layers(found);
+      if (const auto number = parse_integer(value); number && *number > 0 && *number < kMostProcesses)
+        look_at_count(found.name, own, static_cast<std::uint64_t>(*number));
       if (own == "gpus" && found.value) gpus_ = value;
       if (own == "task") names_task_ = true;
       if (own == "expert-parallel") names_experts_ = true;
@@ -173,13 +205,22 @@ class Line {
     if (name == "--qlora") qlora_ = true;
   }
 
-  void look_at_count(std::string_view name, std::uint64_t count) {
+  void look_at_count(std::string_view name, std::string_view own, std::uint64_t count) {
     static constexpr auto kReplicas =
         std::to_array<std::string_view>({"--data-parallel-size", "--dp", "--dp-size", "-dp"});
     if (has(kNodeCounts, name)) nodes_ = count;
+    if (own == "gpus-per-node") gpus_per_node_ = count;
     if (name == "--nproc-per-node" || name == "--num-gpus") processes_ = count;
     if (name == "--num-processes") all_processes_ = count;
     if (has(kReplicas, name)) ranks_ *= count;
+  }
+
+  /// llama.cpp keeps on the CPU what any of its options names.
+  void look_at_host_layers(const Found& found) {
+    const auto layers = host_layers_of(found);
+    if (!layers || host_layers_ == "all") return;
+    const bool more = host_layers_.empty() || *layers == "all" || parse_integer(*layers) > parse_integer(host_layers_);
+    if (more) host_layers_ = *layers;
   }
 
   void look_at_ranks(std::string_view value) {
@@ -206,7 +247,8 @@ class Line {
 
   bool say(const Found& found) {
     if (found.name.empty()) return false;
-    if (say_task(found) || say_gpus(found) || say_experts(found) || say_of_server(found)) return true;
+    if (say_task(found) || say_gpus(found) || say_experts(found) || say_host_layers(found) || say_of_server(found))
+      return true;
     const std::string value = to_lower(found.value.value_or(""));
     // Whether all of it is offloaded, or the optimizer, no such name says.
     if (found.name == "--deepspeed" && value.contains("offload") && !value.contains("_offload")) return false;
@@ -250,20 +292,30 @@ class Line {
     static constexpr auto kCounts =
         std::to_array<std::string_view>({"--nproc-per-node", "--num-processes", "--num-gpus"});
     const std::uint64_t named = named_gpus(gpus_);
-    const bool counts_nodes = has(kNodeCounts, found.name);
-    // One node, or nodes among which the GPUs that are named are divided.
-    const bool divides = named > 0 && nodes_ > 0 && named % nodes_ == 0 && all_processes_ == 0;
-    if (counts_nodes && found.value && parse_integer(*found.value) && (nodes_ == 1 || divides)) {
-      next_ += found.words;
-      return true;
-    }
+    if (has(kNodeCounts, found.name)) return say_nodes(found, named);
     if (gpus_.empty() || all_processes_ == 0 || (named > 0 && named != all_processes_)) return false;
     if (plan_name_of(found.name) == "gpus" && named == 0) {
       said_.insert(said_.end(), {"--gpus", fmt::format("{}x{}", all_processes_, gpus_)});
       next_ += found.words;
       return true;
     }
-    if (!counts_nodes && !has(kCounts, found.name)) return false;
+    if (!has(kCounts, found.name)) return false;
+    next_ += found.words;
+    return true;
+  }
+
+  /// How many nodes there are is how many GPUs each has, if these are named on the line.
+  bool say_nodes(const Found& found, std::uint64_t named) {
+    const auto nodes = parse_integer(found.value.value_or(""));
+    if (!nodes || static_cast<std::uint64_t>(*nodes) != nodes_) return false;
+    const bool differs = named > 0 && all_processes_ > 0 && named != all_processes_;
+    const std::uint64_t gpus = named > 0 || gpus_.empty() ? named : all_processes_;
+    if (gpus == 0 || differs) {
+      if (nodes_ != 1) return false;
+    } else {
+      if (gpus % nodes_ != 0 || (gpus_per_node_ > 0 && gpus_per_node_ != gpus / nodes_)) return false;
+      if (std::exchange(gpus_per_node_, gpus / nodes_) == 0) put(fmt::format("--gpus-per-node {}", gpus_per_node_));
+    }
     next_ += found.words;
     return true;
   }
@@ -276,12 +328,17 @@ class Line {
     return true;
   }
 
+  bool say_host_layers(const Found& found) {
+    if (!host_layers_of(found)) return false;
+    if (!std::exchange(host_layers_said_, true)) put("--cpu-moe-layers " + host_layers_);
+    next_ += is_host_switch(found.name) ? 1 : found.words;
+    return true;
+  }
+
   /// What a server's option says by its value.
   bool say_of_server(const Found& found) {
     if (!found.value) return false;
     std::optional<std::string> words;
-    if (found.name == "--override-tensor" || found.name == "-ot")
-      words = prefixed("--cpu-moe-layers ", host_experts_of(*found.value));
     if (found.name == "--speculative-config") words = prefixed("--draft-model ", draft_of(*found.value));
     if (engine_ == "tgi") words = words_of_tgi(found.name, *found.value);
     if (!words) return false;
@@ -305,13 +362,18 @@ class Line {
   std::uint64_t nodes_ = 1;
   std::uint64_t processes_ = 0;      ///< of a node
   std::uint64_t all_processes_ = 0;  ///< 0: not said
+  std::uint64_t gpus_per_node_ = 0;  ///< 0: not said
   std::uint64_t ranks_ = 1;
   std::string gpus_;
+  std::string host_layers_;  ///< that all options together name; empty: none
+  bool host_layers_said_ = false;
+  std::map<std::string, std::string> said_by_;  ///< what was typed, by a plan's name of what it says
 };
 
 }  // namespace
 
-std::vector<std::string> with_meanings(const std::vector<std::string>& options, bool serves, std::string_view engine) {
+Result<std::vector<std::string>> with_meanings(const std::vector<std::string>& options, bool serves,
+                                               std::string_view engine) {
   return Line(options, serves, engine).take();
 }
 

@@ -13,6 +13,7 @@
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "planning/line_meanings.hpp"
+#include "planning/plan_name.hpp"
 
 namespace gpuwarden::planning {
 namespace {
@@ -188,9 +189,6 @@ std::string meant_by(std::string_view program, std::string_view action) {
   return what.empty() || (meant == program && what == action) ? "" : fmt::format("{} {}", meant, what);
 }
 
-/// Options whose value may read like a line.
-bool takes_program(std::string_view option) { return option == "--engine" || option == "--program"; }
-
 /// A whole line in one word: as somebody quotes what was copied.
 std::vector<std::string> words_of_quoted_line(const std::string& word) {
   if (word.find_first_of(" \t\n") == std::string::npos) return {};
@@ -208,10 +206,17 @@ std::vector<std::string> words_of_quoted_line(const std::string& word) {
   return *std::move(words);
 }
 
-std::vector<std::string> with_quoted_line_split(const std::vector<std::string>& words) {
+/// Whether this word is an option's value, which may read like a program: "--family llama".
+bool is_value(const std::vector<std::string>& words, std::size_t place, const OwnValued& own) {
+  if (place == 0) return false;
+  const std::string& option = words[place - 1];
+  return value_follows(option) || std::ranges::find(own, option) != own.end();
+}
+
+std::vector<std::string> with_quoted_line_split(const std::vector<std::string>& words, const OwnValued& own) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    auto line = i > 0 && takes_program(words[i - 1]) ? std::vector<std::string>() : words_of_quoted_line(words[i]);
+    auto line = is_value(words, i, own) ? std::vector<std::string>() : words_of_quoted_line(words[i]);
     if (line.empty())
       result.push_back(words[i]);
     else
@@ -251,11 +256,10 @@ std::vector<std::string> without_container(std::vector<std::string> words) {
 
 /// Where a program's line begins behind options of gpuwarden's ("--simulate h100x8 vllm serve NAME"); 0 where none
 /// does.
-std::ptrdiff_t start_of_line(const std::vector<std::string>& words) {
+std::ptrdiff_t start_of_line(const std::vector<std::string>& words, const OwnValued& own) {
   if (words.empty() || !words[0].starts_with('-')) return 0;
   for (std::size_t i = 1; i + 1 < words.size() && words[i] != "--"; ++i) {
-    // The option's value.
-    if (takes_program(words[i - 1]) || !begins_line(words[i], words[i + 1])) continue;
+    if (is_value(words, i, own) || !begins_line(words[i], words[i + 1])) continue;
     std::size_t start = i;
     while (start > 1 && (is_assignment(words[start - 1]) || words[start - 1] == "env")) --start;
     return static_cast<std::ptrdiff_t>(start);
@@ -316,9 +320,9 @@ std::vector<std::string> words_behind(const Head& head, const std::vector<std::s
 }
 
 /// Where no word starts a program, but two nearly do, as no model's name does.
-Result<void> refuse_mistyped(const std::vector<std::string>& words) {
+Result<void> refuse_mistyped(const std::vector<std::string>& words, const OwnValued& own) {
   for (std::size_t i = 0; i + 1 < words.size() && words[i] != "--"; ++i) {
-    if (words[i].starts_with('-') || (i > 0 && takes_program(words[i - 1]))) continue;
+    if (words[i].starts_with('-') || is_value(words, i, own)) continue;
     if (begins_line(words[i], words[i + 1])) return {};
     const std::string meant = meant_by(without_version(program_of(words[i])), words[i + 1]);
     if (meant.empty() || find_model(words[i])) continue;
@@ -331,15 +335,15 @@ Result<void> refuse_mistyped(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Result<std::vector<std::string>> without_launcher(const std::vector<std::string>& given) {
-  const std::vector<std::string> words = with_quoted_line_split(given);
-  const std::ptrdiff_t start = start_of_line(words);
+Result<std::vector<std::string>> without_launcher(const std::vector<std::string>& given, const OwnValued& own) {
+  const std::vector<std::string> words = with_quoted_line_split(given, own);
+  const std::ptrdiff_t start = start_of_line(words, own);
   const std::vector<std::string> line = without_container({words.begin() + start, words.end()});
-  if (start == 0) GPUWARDEN_CHECK(refuse_mistyped(line));
+  if (start == 0) GPUWARDEN_CHECK(refuse_mistyped(line, own));
   const Head head = head_of(line);
   std::vector<std::string> result(words.begin(), words.begin() + start);
   std::ranges::move(words_behind(head, line), std::back_inserter(result));
-  result = with_meanings(result, head.serves, head.engine);
+  GPUWARDEN_TRY(result, with_meanings(result, head.serves, head.engine));
   if (!head.serves || std::ranges::any_of(words, names_task)) return result;
   const bool usual = head.engine == "vllm";
   if (!head.engine.empty() && !(usual && std::ranges::any_of(words, names_engine)))

@@ -17,7 +17,6 @@
 namespace gpuwarden::planning {
 namespace {
 
-constexpr auto kFlagNames = std::to_array<std::string_view>({"compile"});
 constexpr auto kListNames = std::to_array<std::string_view>({"lora-targets", "calibrate"});
 
 bool has_name(std::span<const std::string_view> table, std::string_view name) {
@@ -51,7 +50,7 @@ class LineReader {
     const std::string typed = word.substr(0, equals);
     const std::string name = plan_name_of(typed);
     if (name.empty()) return take_foreign(word, typed);
-    if (has_name(kFlagNames, name)) {
+    if (!has_value(name)) {
       if (attached) return fail(ErrorCode::invalid_argument, fmt::format("{} takes no value", printable(typed)));
       return set(name, {});
     }

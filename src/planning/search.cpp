@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "gpuwarden/base/text.hpp"
 #include "search_parts.hpp"
 
 namespace gpuwarden::planning {
@@ -127,22 +128,29 @@ std::string batch_words(const SearchRequest& request, const Candidate& chosen) {
 }
 
 std::string reason_for(const SearchRequest& request, const Search& search) {
-  const auto usable = static_cast<double>(request.gpu.usable.value);
+  const Beside& beside = request.gpu.beside;
+  const std::uint32_t tokens = request.settings.sequence;
+  const double usable = request.gpu.left(tokens);
+  if (!search.recommended && usable == 0)
+    return fmt::format("nothing fits: the draft model {} alone needs {} of each GPU, which has {}",
+                       printable(beside.name), gib(beside.bytes(tokens)),
+                       gib(static_cast<double>(request.gpu.usable.value)));
+  const std::string of = gib(usable) + (beside.name.empty() ? "" : " that the draft model leaves");
   if (request.fixed_strategy && !search.recommended) {
     const Candidate& only = search.candidates.front();
-    return fmt::format("{} does not fit: {} of {}", words_of(only), gib(only.estimate.expected()), gib(usable));
+    return fmt::format("{} does not fit: {} of {}", words_of(only), gib(only.estimate.expected()), of);
   }
   const Candidate* misfit = plainest_misfit(search.candidates);
   if (search.recommended && misfit == &search.candidates[*search.recommended]) misfit = nullptr;
   std::string text;
   if (misfit != nullptr) {
     text = fmt::format("{} {}: {} of {}", words_of(*misfit), misfit->fit == Fit::tight ? "is tight" : "does not fit",
-                       gib(misfit->estimate.expected()), gib(usable));
+                       gib(misfit->estimate.expected()), of);
   }
   if (!search.recommended) {
     const Candidate& least = search.candidates.front();
-    text = fmt::format("nothing fits: {} needs the least, {} of {}", words_of(least), gib(least.estimate.expected()),
-                       gib(usable));
+    text =
+        fmt::format("nothing fits: {} needs the least, {} of {}", words_of(least), gib(least.estimate.expected()), of);
     return text;
   }
   const Candidate& chosen = search.candidates[*search.recommended];
@@ -237,7 +245,7 @@ void settle(const ModelFigures& model, const SearchRequest& request, Candidate& 
   const auto judge_at = [&](std::uint32_t samples) {
     ++searched;
     candidate.estimate = need_at(model, request, settings, samples);
-    candidate.fit = judge(candidate.estimate, request.gpu);
+    candidate.fit = judge(candidate.estimate, request.gpu, settings.sequence);
     return candidate.fit;
   };
   candidate.largest_micro_batch = largest_samples(request.largest_micro_batch, Fit::tight, judge_at);

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 
 #include "gpuwarden/base/text.hpp"
 #include "gpuwarden/planning/config.hpp"
 #include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/parameters.hpp"
 #include "planning/engines.hpp"
+#include "planning/equations.hpp"
 #include "planning/formats.hpp"
 
 namespace gpuwarden::planning {
@@ -93,17 +95,17 @@ Result<void> add_draft(const ModelShape& draft, Workload& work) {
     return fail(ErrorCode::invalid_argument, "only a serving engine has a draft model",
                 "leave it out, or --task serve");
   GPUWARDEN_TRY(Settings settings, settings_for(draft, "serve"));
-  settings.sequence = work.settings.sequence;
-  settings.micro_batch = work.settings.micro_batch;
   settings.kv_bytes = work.settings.kv_bytes;
-  GPUWARDEN_TRY(const Estimate need, estimate(draft, settings));
-  const auto in = [&](Use use) { return Bytes(static_cast<std::uint64_t>(need.peak_moment().at(use))); };
-  const Bytes weights = in(Use::weights);
-  const Bytes cache = in(Use::kv_cache);
-  work.beside = Bytes(work.beside.value + weights.value + cache.value);
-  work.notes.push_back(fmt::format(
-      "the draft model {} is counted beside it, whole on each GPU: {} of weights and {} of cache for {} tokens",
-      printable(draft.name), format_size(weights), format_size(cache), settings.sequence));
+  const ModelFigures figures = figures_of(draft);
+  GPUWARDEN_TRY(const Estimate need, estimate(figures, settings));
+  const double requests = work.settings.micro_batch;
+  const double token = kv_bytes_per_token(figures, settings) * requests;
+  const double unwindowed = sliding_share(draft, std::numeric_limits<double>::infinity());
+  work.beside = {.name = draft.name,
+                 .fixed = need.peak_moment().at(Use::weights) + state_bytes_per_request(figures, settings) * requests,
+                 .token = token * unwindowed,
+                 .windowed_token = token * (1 - unwindowed),
+                 .window = draft.sliding_window};
   return {};
 }
 

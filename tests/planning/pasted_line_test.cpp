@@ -119,7 +119,8 @@ TEST(PastedLine, OtherProgramsSwitchesAreSaidInAPlansWords) {
 }
 
 TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
-  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 --nnodes=2 train.py --model gpt2 --gpus a100"), "gpus=16xa100");
+  EXPECT_EQ(options_of("torchrun --nproc_per_node 8 --nnodes=2 train.py --model gpt2 --gpus a100"),
+            "gpus=16xa100 gpus-per-node=8");
   EXPECT_EQ(options_of("torchrun --nproc_per_node=8 train.py --model gpt2 --gpus 8xh100"), "gpus=8xh100");
   EXPECT_EQ(options_of("accelerate launch --num_processes 4 train.py --model gpt2 --gpus h100:4"), "gpus=h100:4");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 2 train.py --model gpt2 --gpus rtx4090"), "gpus=2xrtx4090");
@@ -129,13 +130,28 @@ TEST(PastedLine, ProcessesAreGpusWhereTheseAreNamed) {
   EXPECT_EQ(options_of("torchrun --nproc_per_node=gpu train.py --model gpt2 --gpus 4xh100"), "gpus=4xh100");
   EXPECT_EQ(options_of("torchrun --nproc_per_node auto --nnodes 1 train.py --model gpt2"), "");
   EXPECT_EQ(options_of("torchrun --nproc_per_node=gpu --nnodes=2 train.py --model gpt2 --gpus 16xh100"),
-            "gpus=16xh100");
+            "gpus=16xh100 gpus-per-node=8");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2 --gpus 4xh100"),
             "'--nproc_per_node 8' is not planned");
   EXPECT_EQ(options_of("torchrun --nproc_per_node 8 train.py --model gpt2"), "'--nproc_per_node 8' is not planned");
   EXPECT_EQ(options_of("torchrun --nnodes=1:4 train.py --model gpt2 --gpus h100"), "'--nnodes 1:4' is not planned");
   EXPECT_THAT(*without_launcher({"torchrun --nproc_per_node 2 t.py --model gpt2", "--gpus", "2xl4"}),
               ElementsAre("--model", "gpt2", "--gpus", "2xl4"));
+}
+
+TEST(PastedLine, NodesDivideTheGpusThatAreNamed) {
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 4"), "gpus=16xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("torchrun --nnodes 4 --nproc-per-node 4 t.py --model gpt2 --gpus 16xh100"),
+            "gpus=16xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("accelerate launch --num_processes 8 --num_machines 2 t.py --model gpt2 --gpus h100"),
+            "gpus=8xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 1"), "gpus=16xh100 gpus-per-node=16");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 4 --gpus-per-node 4"), "gpus=16xh100 gpus-per-node=4");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 4 --gpus-per-node 8"), "'--nnodes 4' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --gpus 16xh100 --nnodes 3"), "'--nnodes 3' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --gpus h100 --nnodes 2"), "'--nnodes 2' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --nnodes 2"), "'--nnodes 2' is not planned");
+  EXPECT_EQ(options_of("--model gpt2 --nnodes 1"), "");
 }
 
 TEST(PastedLine, AValueThatIsNotPlannedIsSaidToBeSo) {
@@ -172,6 +188,18 @@ TEST(PastedLine, AMistypedProgramIsGuessed) {
     EXPECT_EQ(guess(model), "") << model;
 }
 
+TEST(PastedLine, AnOptionsValueStartsNoProgram) {
+  EXPECT_EQ(options_of("--family llama4 --model gpt2"), "family=llama4");
+  EXPECT_EQ(options_of("--family llama --model gpt2"), "family=llama");
+  EXPECT_EQ(options_of("--family ollama run --gpus l4"), "family=ollama gpus=l4");
+  EXPECT_EQ(options_of("--alias llama --model gpt2"), "");
+  EXPECT_EQ(options_of("--compile llama --model gpt2"), "compile engine=llama.cpp task=serve");
+  EXPECT_THAT(*without_launcher({"--chart", "llama", "--model", "gpt2"}, {"--chart"}),
+              ElementsAre("--chart", "llama", "--model", "gpt2"));
+  EXPECT_THAT(*without_launcher({"--program", "vllm serv x", "--model", "gpt2"}, {"--program"}),
+              ElementsAre("--program", "vllm serv x", "--model", "gpt2"));
+}
+
 TEST(PastedLine, WhatIsNotPlannedIsLeftOutAndTold) {
   const auto line = read_pasted_line("vllm serve gpt2 --speculative-config '{\"method\": \"ngram\"}' --standalone");
   ASSERT_THAT(line, IsOk());
@@ -193,6 +221,26 @@ TEST(PastedLine, ExpertsThatTheCpuKeepsByPatternsAreSaidInLayers) {
   EXPECT_EQ(options_of("llama-server -m gpt2 --override-tensor 'blk\\.([0-9]|1[0-9])\\.ffn_.*_exps\\.=CPU'"),
             "cpu-moe-layers=20 engine=llama.cpp task=serve");
   EXPECT_EQ(options_of("llama-server -m gpt2 -ot token_embd=CPU"), "'-ot token_embd=CPU' is not planned");
+}
+
+TEST(PastedLine, WhatTheCpuKeepsByAnyOptionIsJoined) {
+  const auto layers = [](const std::string& words) { return options_of("llama-server -m gpt2 " + words); };
+  EXPECT_EQ(layers("-ot 'blk\\.([0-3])\\.ffn_.*_exps\\.=CPU' -ot 'blk\\.([0-9])\\.ffn_.*_exps\\.=CPU'"),
+            "cpu-moe-layers=10 engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("-ot exps=CPU -ncmoe 4"), "cpu-moe-layers=all engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("-ncmoe 4 --n-cpu-moe=12"), "cpu-moe-layers=12 engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("--cpu-moe -ot exps=CPU"), "cpu-moe-layers=all engine=llama.cpp task=serve");
+  EXPECT_EQ(layers("-ot exps=CPU -ot token_embd=CPU"), "'-ot token_embd=CPU' is not planned");
+}
+
+TEST(PastedLine, WhatIsSaidTwiceIsToldAsItWasTyped) {
+  EXPECT_EQ(options_of("train.py --model gpt2 --fsdp full_shard --strategy ddp"),
+            "--fsdp and --strategy both say --strategy");
+  EXPECT_EQ(options_of("train.py --model gpt2 --use_liger_kernel --use_liger_kernel"),
+            "--use_liger_kernel is given more than once");
+  EXPECT_EQ(options_of("llama-server -m gpt2 --cpu-moe-layers 3 -ot exps=CPU"),
+            "--cpu-moe-layers and -ot both say --cpu-moe-layers");
+  EXPECT_EQ(options_of("train.py --model gpt2 --strategy ddp --strategy fsdp2"), "--strategy is given more than once");
 }
 
 TEST(PastedLine, TgiHasWordsOfItsOwn) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpuwarden/planning/workload.hpp"
 
+#include <fmt/format.h>
+
 #include "gpuwarden/planning/answer.hpp"
 #include "gpuwarden/planning/catalog.hpp"
 #include "gpuwarden/planning/parameters.hpp"
@@ -11,6 +13,7 @@ namespace {
 
 using gpuwarden::testing::FailsWith;
 using gpuwarden::testing::IsOk;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 ModelShape model(const char* name) { return find_model(name).value(); }
@@ -125,18 +128,60 @@ TEST(DraftModel, LiesBesideTheModelOnEachGpu) {
   work.settings.sequence = 8192;
   ASSERT_THAT(add_draft(model("llama-3.2-1b"), work), IsOk());
   // 1.24 B parameters in 16 bit; 16 layers of 8 heads of 64, keys and values in 16 bit.
-  EXPECT_NEAR(static_cast<double>(work.beside.value), 2.0 * 1.236e9 + 8192.0 * 32768, 5e7);
-  ASSERT_EQ(work.notes.size(), 1U);
-  EXPECT_THAT(work.notes[0], HasSubstr("meta-llama/Llama-3.2-1B is counted beside it"));
+  const double beside = work.beside.bytes(8192);
+  EXPECT_NEAR(beside, 2.0 * 1.236e9 + 8192.0 * 32768, 5e7);
+  EXPECT_NEAR(work.beside.bytes(16384) - beside, 8192.0 * 32768, 1);
   const auto gpus = gpus_named("rtx4090");
   Workload alone = work;
   alone.beside = {};
   const auto with = answer({.work = work, .gpus = *gpus});
   const auto without = answer({.work = alone, .gpus = *gpus});
   ASSERT_TRUE(with && without);
-  EXPECT_NEAR(without->pool->cache - with->pool->cache, static_cast<double>(work.beside.value), 1e6);
+  EXPECT_NEAR(without->pool->cache - with->pool->cache, beside, 1e6);
+  EXPECT_NEAR(without->pool->cache_high - with->pool->cache_high, beside, 1e6);
+  EXPECT_THAT(with->notes, Contains(HasSubstr("meta-llama/Llama-3.2-1B is counted beside it")));
   work.settings.task = Task::inference;
   EXPECT_FALSE(add_draft(model("llama-3.2-1b"), work));
+}
+
+TEST(DraftModel, ItsCacheIsAsLongAsTheModels) {
+  Words words("--");
+  words.set("task", {"serve"});
+  words.set("engine", {"llama.cpp"});
+  auto work = *workload_from(model("llama-3.1-8b"), words, "");
+  const auto gpus = gpus_named("rtx4090");
+  const auto alone = answer({.work = work, .gpus = *gpus});
+  ASSERT_THAT(add_draft(model("llama-3.2-1b"), work), IsOk());
+  const auto with = answer({.work = work, .gpus = *gpus});
+  ASSERT_TRUE(alone && with);
+  EXPECT_TRUE(with->fits);
+  const std::uint32_t tokens = with->best().settings.sequence;
+  // A token takes 128 KiB of the model's cache and 32 KiB of the draft's, from what its weights leave of the GPU.
+  const double left = 131072.0 * alone->best().settings.sequence - work.beside.fixed;
+  EXPECT_NEAR(tokens, left / (131072 + 32768), 64);
+  EXPECT_THAT(with->notes, Contains(HasSubstr(fmt::format("of cache for {} tokens", tokens))));
+}
+
+TEST(DraftModel, OneThatLeavesNothingOfTheGpuIsSaidToBeTheReason) {
+  const auto reason = [](const char* draft) {
+    Workload work{.model = model("llama-3.1-8b"), .settings = *settings_for(model("llama-3.1-8b"), "serve")};
+    EXPECT_THAT(add_draft(model(draft), work), IsOk());
+    const auto told = answer({.work = work, .gpus = *gpus_named("rtx4090")});
+    return told && !told->fits ? told->search.reason : "";
+  };
+  EXPECT_THAT(reason("qwen3-32b"), HasSubstr("the draft model Qwen/Qwen3-32B alone needs 61."));
+  EXPECT_THAT(reason("qwen3-32b"), HasSubstr("of each GPU, which has 23.6 GiB"));
+  EXPECT_THAT(reason("qwen3-8b"), HasSubstr("GiB that the draft model leaves"));
+}
+
+TEST(DraftModel, LayersThatLookNoFurtherThanTheirWindowKeepNoMore) {
+  Workload work{.model = model("gemma-3-27b"), .settings = *settings_for(model("gemma-3-27b"), "serve")};
+  ASSERT_THAT(add_draft(model("gemma-3-1b"), work), IsOk());
+  const auto grown = [&](std::uint32_t from, std::uint32_t to) {
+    return work.beside.bytes(to) - work.beside.bytes(from);
+  };
+  EXPECT_GT(grown(0, 512), 2 * grown(512, 1024));
+  EXPECT_NEAR(grown(512, 1024), grown(1024, 1536), 1);
 }
 
 }  // namespace

@@ -59,9 +59,24 @@ struct Moment {
   bool operator==(const Moment&) const = default;
 };
 
+/// What lies on each GPU beside the model that is planned: a draft model, whose cache is as long as the model's.
+struct Beside {
+  std::string name;           ///< empty: nothing
+  double fixed = 0;           ///< bytes, however long requests are: weights, states of linear attention
+  double token = 0;           ///< bytes of each token's cache
+  double windowed_token = 0;  ///< besides, of each of the first `window` tokens: in layers that look no further back
+  std::uint32_t window = 0;
+  double cache(std::uint32_t tokens) const;
+  double bytes(std::uint32_t tokens) const { return fixed + cache(tokens); }
+  bool operator==(const Beside&) const = default;
+};
+
 /// What is known about a GPU's memory; `usable` is what nvidia-smi calls total (79.15 GiB of an A100 of 80 GB).
 struct GpuBudget {
   Bytes usable{};
+  Beside beside{};
+  /// Bytes that are left to the model where requests have so many tokens.
+  double left(std::uint32_t tokens) const;
   bool operator==(const GpuBudget&) const = default;
 };
 
@@ -128,6 +143,7 @@ enum class Fit {
   does_not_fit,
 };
 std::string_view to_string(Fit fit);
-Fit judge(const Estimate& estimate, const GpuBudget& gpu);
+/// `tokens`: of a request, which say how much what lies beside the model takes.
+Fit judge(const Estimate& estimate, const GpuBudget& gpu, std::uint32_t tokens = 0);
 
 }  // namespace gpuwarden::planning

@@ -14,13 +14,17 @@
 
 namespace gpuwarden::planning {
 
+/// Options with a value, "--program", that a caller has beside a plan's own.
+using OwnValued = std::vector<std::string>;
+
 /// The words without those that start the program ("vllm serve", "python -m sglang.launch_server", "accelerate launch",
 /// "train.py"), and with llama.cpp's -m and -hf as --model, its -np as --max-requests. A server's line becomes one of
 /// `--task serve`, with its `--engine` where that is not vLLM, unless it names a task; "--gradient_checkpointing True"
 /// becomes `--recompute full`. Options of gpuwarden's own may stand before the line, which may be one quoted word, or
 /// the arguments of an image behind "docker run". What other programs call an option stays (foreign_options.hpp).
-/// Fails with invalid_argument where a program and what it is to do are mistyped ("vllm serv").
-Result<std::vector<std::string>> without_launcher(const std::vector<std::string>& words);
+/// Fails with invalid_argument where a program and what it is to do are mistyped ("vllm serv"). What stands behind an
+/// option as its value starts no program ("--family llama").
+Result<std::vector<std::string>> without_launcher(const std::vector<std::string>& words, const OwnValued& own = {});
 
 struct PastedLine {
   Words words{"--"};                  ///< by a plan's own names, "model" and "gpus" among them

@@ -9,6 +9,7 @@
 
 #include "gpuwarden/base/quantity.hpp"
 #include "gpuwarden/base/result.hpp"
+#include "gpuwarden/planning/estimate.hpp"
 #include "gpuwarden/planning/model.hpp"
 #include "gpuwarden/planning/settings.hpp"
 
@@ -43,7 +44,7 @@ struct Workload {
   /// 0: not given, and serving_utilization is what is taken.
   double static_share = 0;
   /// Of each GPU, what lies beside the model: a draft model with its cache.
-  Bytes beside{};
+  Beside beside{};
   std::uint32_t batched_tokens = 0;  ///< that a serving engine works on at a time; 0: as many as it takes on the GPU
   std::uint32_t max_requests = 0;    ///< the same
   Engine engine = Engine::vllm;
@@ -82,8 +83,9 @@ double share_taken(const Workload& work);
 /// "90% utilization", "--mem-fraction-static 0.8".
 std::string share_words(const Workload& work);
 
-/// Puts a draft model beside a serving engine's: its weights and the cache of a request. It is counted whole on each
-/// GPU: engines divide it as the model itself, or not at all. Fails with invalid_argument on a task that serves not.
+/// Puts a draft model beside a serving engine's: its weights and the cache of a request as long as the model's. It is
+/// counted whole on each GPU: engines divide it as the model itself, or not at all. Fails with invalid_argument on a
+/// task that serves not.
 Result<void> add_draft(const ModelShape& draft, Workload& work);
 
 /// "full training", "LoRA adapters", "inference", "serving": the task in words.
