@@ -43,12 +43,16 @@ std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& r
   const int last = both(report.ask_driver({}), {.at_most = last_driver_branch(subject)}).at_most;
   if (needed && last > 0 && needed->major > last) {
     std::vector<std::string> steps = fitting_torch(subject);
-    steps.insert(steps.begin(),
-                 fmt::format("[@nvidia] no driver for these GPUs runs CUDA {}: their last branch is {}", to_string(cuda), last));
+    steps.insert(steps.begin(), fmt::format("[@nvidia] no driver for these GPUs runs CUDA {}: their last branch is {}",
+                                            to_string(cuda), last));
     return steps;
   }
-  const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;
-  return plan_driver(subject, report, {.at_least = wanted ? wanted->major : 0});
+  const bool all_of_it = !own || last == 0 || own->major <= last;
+  if (!all_of_it && driver_branch(subject).value_or(0) >= last)
+    return {fmt::format("[@nvidia] no driver for these GPUs has all of CUDA {}: {}, their last branch, is installed",
+                        to_string(cuda), last)};
+  const int wanted = !all_of_it ? last : own ? own->major : needed ? needed->major : 0;
+  return plan_driver(subject, report, {.at_least = wanted});
 }
 
 std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& report,
