@@ -115,7 +115,7 @@ bool is_useless(const Asked& asked) {
 
 std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
                          std::optional<Version> driver) {
-  return knowledge::vllm_command(asked.knowledge, row, version, driver);
+  return knowledge::vllm_command(asked.knowledge, row, knowledge::release_number(version), driver);
 }
 
 std::string cpu_command(const Version& torch) {
