@@ -219,8 +219,8 @@ struct JobAnswer : Verdict {
   double parameters = 0;
   double bytes_needed = 0;  ///< of one GPU that held it alone
   std::string rule;         ///< what was counted, and how it is ranked, in words
-  /// Best first: fewest GPUs, then the highest rate. Without models that the newest toolkit or PyTorch has left, and
-  /// those without a known rate.
+  /// Best first: fewest GPUs, then the highest rate. Without those of which no rate is known; of the whole catalogue
+  /// also without those that the newest toolkit or PyTorch has left.
   std::vector<Suggestion> ranking;
   struct Here {
     const knowledge::GpuModel* model = nullptr;
