@@ -107,8 +107,9 @@ bool is_kept_by_pip(const PythonEnvironment& python, const Version& release) {
 /// "pip install torch==2.9.1 --index-url .../cu128 torchvision": made for one PyTorch, and named beside it, companions
 /// come in the releases that go with it. What pip would keep is asked for by its label.
 std::string torch_command(const PythonEnvironment& python, const Version& torch, std::string_view build) {
-  const std::string label = is_kept_by_pip(python, torch) ? fmt::format("+{}", build) : "";
-  std::string command = pip_install_torch(python, to_string(torch) + label, build);
+  const std::string release =
+      is_kept_by_pip(python, torch) ? fmt::format("{}+{}", knowledge::release_number(torch), build) : to_string(torch);
+  std::string command = pip_install_torch(python, release, build);
   for (const char* companion : {"torchvision", "torchaudio"}) {
     if (const auto* const installed = facts::find_package(python, companion))
       command += " " + companion_requirement(*installed, torch, build);
