@@ -63,7 +63,7 @@ std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& 
   if (driver && all_architectures(subject).empty() && nvidia_gpus(subject).empty()) {
     const auto* wheel = newest_wheel_on(subject, *driver);
     if (wheel != nullptr)
-      steps.push_back(fmt::format("{}   # the newest build for this driver", knowledge::pip_command(*wheel)));
+      steps.push_back(fmt::format("{}   # the newest build for this driver", wheel_command(subject, *wheel)));
   } else if (driver) {
     static const facts::PythonEnvironment kNone;
     const auto& pythons = subject.environment.pythons;

@@ -307,6 +307,12 @@ std::string companion_requirement(const PythonPackage& package, const Version& t
   return fmt::format("{}=={}+{}", package.name, package.version.substr(0, plus), build);
 }
 
+std::string wheel_command(const Subject& subject, const TorchBuild& wheel) {
+  const auto& pythons = subject.environment.pythons;
+  const bool kept = !pythons.empty() && is_kept_by_pip(pythons.front(), wheel.torch);
+  return kept ? torch_command(pythons.front(), wheel.torch, wheel.build) : knowledge::pip_command(wheel);
+}
+
 std::string needs_driver(const TorchBuild& wheel) {
   return wheel.min_driver ? fmt::format("   # needs driver {} or newer", to_string(wheel.min_driver)) : "";
 }

@@ -28,6 +28,10 @@ std::string wheel_machine(const Subject& subject);
 std::string companion_requirement(const facts::PythonPackage& package, const knowledge::Version& torch,
                                   std::string_view build);
 
+/// The command for a wheel, where nothing else of the plan is known; by its label, where the machine's first Python has
+/// another build of that release.
+std::string wheel_command(const Subject& subject, const knowledge::TorchBuild& wheel);
+
 /// "   # needs driver 580 or newer", behind the command for a wheel: where nobody told the driver, whoever types it has
 /// to know whether his will do.
 std::string needs_driver(const knowledge::TorchBuild& wheel);
