@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "capture/env_report.hpp"
@@ -401,7 +402,10 @@ void read_lines(std::vector<Line> lines, Capture& capture) {
     read_software(lines, software);
     std::vector<std::string> warnings = std::move(tools.warnings);
     tools = Scanner(lines).scan();
-    std::ranges::move(tools.warnings, std::back_inserter(warnings));
+    // What is left of others was warned of before.
+    const std::set<std::string> known(warnings.begin(), warnings.end());
+    std::ranges::copy_if(tools.warnings, std::back_inserter(warnings),
+                         [&](const std::string& one) { return !known.contains(one); });
     tools.warnings = std::move(warnings);
   }
   append(capture, std::move(tools));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "capture/env_report.hpp"
 #include "capture/merge.hpp"
@@ -14,11 +15,17 @@ std::vector<Line> without(std::vector<Line> lines, std::vector<Stretch> others, 
   for (Stretch& other : others) {
     if (report > other.begin) other.end = std::min(other.end, report);
   }
-  std::erase_if(lines, [&](const Line& line) {
-    return std::ranges::any_of(others,
-                               [&](const Stretch& one) { return line.number >= one.begin && line.number < one.end; });
-  });
-  return lines;
+  // Both are in the text's order.
+  auto other = others.cbegin();
+  const auto is_of_others = [&](const Line& line) {
+    while (other != others.cend() && line.number >= other->end) ++other;
+    return other != others.cend() && line.number >= other->begin;
+  };
+  std::vector<Line> own;
+  for (Line& line : lines) {
+    if (!is_of_others(line)) own.push_back(std::move(line));
+  }
+  return own;
 }
 
 std::optional<Stretch> second_report(const std::vector<Line>& lines) {

@@ -15,6 +15,9 @@ namespace {
 
 using knowledge::DriverStanding;
 using knowledge::GpuModel;
+using knowledge::Knowledge;
+
+constexpr std::string_view kNotServed = "the newest CUDA or PyTorch has left it: take an older PyTorch";
 
 /// The GPUs of the place once each; without any, the catalogue.
 std::vector<const GpuModel*> candidates(const Asked& asked) {
@@ -31,20 +34,30 @@ std::vector<const GpuModel*> candidates(const Asked& asked) {
   return models;
 }
 
+/// How many GPUs of this model the job takes, of those that the place has.
+std::optional<JobAnswer::Here> on_gpus(const PlaceGpu& gpu, const planning::Workload& job) {
+  planning::GpuGroup group = planning::gpus_of(*gpu.model);
+  group.count = static_cast<std::uint32_t>(gpu.count);
+  const auto count = planning::count_gpus_for(job, group);
+  return count ? std::optional(JobAnswer::Here{gpu.model, count->gpus, group.count}) : std::nullopt;
+}
+
 /// How many of them the place has against how many the job takes: on a machine as many must do as there are; GPUs that
-/// are named are candidates, of which the ranking says how many there should be.
+/// are named are candidates, of which the ranking says how many there should be. Of a model of which the ranking knows
+/// no rate it is asked, too.
 void add_place(const Asked& asked, JobAnswer& answer) {
   if (asked.place.gpus.empty()) return;
   for (const Suggestion& one : answer.ranking) {
     const auto gpu = std::ranges::find(asked.place.gpus, one.model, &PlaceGpu::model);
     if (gpu == asked.place.gpus.end()) continue;
     if (asked.place.named && static_cast<std::uint32_t>(gpu->count) < one.gpus) continue;
-    planning::GpuGroup group = planning::gpus_of(*one.model);
-    group.count = static_cast<std::uint32_t>(gpu->count);
-    const auto count = planning::count_gpus_for(answer.job, group);
-    if (!count) continue;
-    answer.here = JobAnswer::Here{one.model, count->gpus, group.count};
-    return;
+    if ((answer.here = on_gpus(*gpu, answer.job))) return;
+  }
+  for (const PlaceGpu& gpu : asked.place.gpus) {
+    if (gpu.model == nullptr ||
+        std::ranges::find(answer.ranking, gpu.model, &Suggestion::model) != answer.ranking.end())
+      continue;
+    if ((answer.here = on_gpus(gpu, answer.job))) return;
   }
   answer.does_not_fit = !asked.place.named;
 }
@@ -57,7 +70,8 @@ std::string remark_on(const GpuModel& model, bool training, const Suggestion& su
   return training && model.memory_bandwidth_gb_s < 400 ? "slow memory" : "";
 }
 
-std::optional<Suggestion> suggestion_of(const planning::Workload& job, const GpuModel& model) {
+std::optional<Suggestion> suggestion_of(const Knowledge& knowledge, const planning::Workload& job,
+                                        const GpuModel& model) {
   const bool training = job.settings.trains();
   Suggestion one{.model = &model, .half = training && model.bf16_dense_tflops == 0};
   const double tensor = one.half ? model.fp16_dense_tflops : model.bf16_dense_tflops;
@@ -70,14 +84,18 @@ std::optional<Suggestion> suggestion_of(const planning::Workload& job, const Gpu
   one.gpus = count->gpus;
   one.rate = one.gpus * rate;
   one.remark = remark_on(model, training, one, count->candidate.fit);
+  if (!knowledge::is_served_by_newest(knowledge, model))
+    one.remark += one.remark.empty() ? kNotServed : fmt::format("; {}", kNotServed);
   return one;
 }
 
+/// What the newest software has left is nothing to buy; who has it, or names it, wants to know what it holds.
 std::vector<Suggestion> ranking_of(const Asked& asked, const planning::Workload& job) {
   std::vector<Suggestion> ranking;
+  const bool chosen = !asked.place.gpus.empty();
   for (const GpuModel* model : candidates(asked)) {
-    if (!knowledge::is_served_by_newest(asked.knowledge, *model)) continue;
-    if (auto one = suggestion_of(job, *model)) ranking.push_back(*std::move(one));
+    if (!chosen && !knowledge::is_served_by_newest(asked.knowledge, *model)) continue;
+    if (auto one = suggestion_of(asked.knowledge, job, *model)) ranking.push_back(*std::move(one));
   }
   std::ranges::stable_sort(ranking, [](const Suggestion& a, const Suggestion& b) {
     return std::tuple(a.gpus, a.half, -a.rate) < std::tuple(b.gpus, b.half, -b.rate);

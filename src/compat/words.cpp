@@ -113,7 +113,7 @@ bool is_useless(const Asked& asked) {
          std::ranges::all_of(asked.place.gpus, [&](const PlaceGpu& gpu) { return !obstacle_of(asked, gpu).empty(); });
 }
 
-std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
+std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, std::string_view version,
                          std::optional<Version> driver) {
   return knowledge::vllm_command(asked.knowledge, row, version, driver);
 }

@@ -53,8 +53,8 @@ bool is_without_torch(const Reading& reading) {
                               [&](const Traceback& end) { return tells(end.exception) || tells(end.frame); });
 }
 
-/// Whether the GPUs are AMD's. A HIP program says so in its own errors; of other words (an amdgpu in a list of modules)
-/// a machine may have both makers' GPUs.
+/// Whether the GPUs are AMD's, where a cause's own evidence does not say otherwise. A HIP program says so in its own
+/// errors; of other words (an amdgpu in a list of modules) a machine may have both makers' GPUs.
 bool is_of_amd(const Reading& reading, std::initializer_list<const facts::Snapshot*> machines) {
   if (reading.tags.contains("hip")) return true;
   const auto has_nvidia = [](const facts::Snapshot* machine) {
@@ -66,6 +66,21 @@ bool is_of_amd(const Reading& reading, std::initializer_list<const facts::Snapsh
   return reading.tags.contains(std::string(kRocm)) || std::ranges::any_of(machines, [](const auto* machine) {
            return machine != nullptr && tags_of(*machine).contains(std::string(kRocm));
          });
+}
+
+/// Whether a cause is of NVIDIA's GPUs by its own evidence, whatever else the log tells of.
+bool is_of_nvidia(const Cause& cause, const Tags& tags) {
+  constexpr auto kDriver = std::to_array<std::string_view>({"NVRM", "Xid"});
+  constexpr auto kProgram =
+      std::to_array<std::string_view>({"CUDA error", "CUDA out of memory", "CUDA_ERROR_", "cudaError"});
+  constexpr auto kOthers = std::to_array<std::string_view>({"HIP", "ROCm", "hipError", "rocBLAS"});
+  // llama.cpp built for AMD's GPUs has lines of its CUDA code (ggml/src/ggml-cuda, which ggml-hip compiles).
+  const bool both_makers = tags.contains("llama_cpp");
+  return std::ranges::any_of(cause.evidence, [&](const Evidence& one) {
+    const auto names = [&](std::string_view word) { return one.text.contains(word); };
+    if (std::ranges::any_of(kDriver, names)) return true;
+    return !both_makers && std::ranges::any_of(kProgram, names) && std::ranges::none_of(kOthers, names);
+  });
 }
 
 /// What only one program's reader can use, by that program; a page that speaks of no program, or of the usual one, is
@@ -114,8 +129,10 @@ Audience audience_of(const Reading& reading, std::initializer_list<const facts::
 void suit(Cause& cause, const Audience& audience) {
   const Fact rocm = std::string(kRocm);
   const auto backend = cause.facts.find(std::string(kBackend));
-  const bool amd = audience.amd || (backend != cause.facts.end() && backend->second == rocm);
-  if (amd || audience.tags.contains(std::string(kRocm))) cause.facts.try_emplace(std::string(kBackend), rocm);
+  const bool nvidia = is_of_nvidia(cause, audience.tags);
+  const bool amd = !nvidia && (audience.amd || (backend != cause.facts.end() && backend->second == rocm));
+  if (amd || (!nvidia && audience.tags.contains(std::string(kRocm))))
+    cause.facts.try_emplace(std::string(kBackend), rocm);
   if (amd) {
     cause.fix = knowledge::steps_for_amd(cause.fix);
     cause.confirm = knowledge::steps_for_amd(cause.confirm);

@@ -30,7 +30,7 @@ std::vector<std::string> or_build_for_driver(std::vector<std::string> steps, con
                                              const PythonEnvironment& python, const Version& driver) {
   const std::vector<std::string> builds = torch_for_driver(subject, python, driver);
   const bool is_said = !builds.empty() && std::ranges::find(steps, builds.front()) != steps.end();
-  if (!builds.empty() && !is_said) steps.push_back("or, with this driver: " + join(builds, "; then: "));
+  if (!builds.empty() && !is_said) steps.push_back("[@nvidia] or, with this driver: " + join(builds, "; then: "));
   return steps;
 }
 
@@ -239,10 +239,11 @@ std::string companions_for(const Torch& torch, const Version& own) {
   std::string names;
   for (const facts::PythonPackage& package : torch.python->packages) {
     if (!knowledge::is_torch_companion(package.name)) continue;
-    names += " " + package.name;
+    const bool is_xformers = package.name == "xformers";
+    names += " " + (is_xformers ? package.name : companion_requirement(package, own, torch.build));
     // In PyTorch's own index pip finds what goes with it; of xFormers it would take the newest.
     const auto row = std::ranges::find(fitting, package.name, &knowledge::TorchCompanion::package);
-    if (package.name == "xformers" && row != fitting.end()) names += fmt::format("=={}", (*row)->version);
+    if (is_xformers && row != fitting.end()) names += fmt::format("=={}", (*row)->version);
   }
   return names;
 }

@@ -284,7 +284,7 @@ std::string why_not_judged(const Subject& subject) {
 /// A version of the row, the newest where there are several: pip knows those that came after this program.
 std::string vllm_step(const Subject& subject, const knowledge::VllmRelease& row, const Version& cuda) {
   if (row.other_cuda && cuda == row.other_cuda)
-    return knowledge::vllm_command(subject.knowledge, row, row.first, driver_of(subject)) +
+    return knowledge::vllm_command(subject.knowledge, row, knowledge::release_number(row.first), driver_of(subject)) +
            "   # or a later release, in all its places";
   const bool newest = row.first == subject.knowledge.vllm_releases().back().first;
   return newest ? fmt::format("pip install 'vllm>={}'", to_string(row.first))

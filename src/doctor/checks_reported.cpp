@@ -134,7 +134,7 @@ void arch_message(const Subject& subject, Report& report) {
     if (nvidia_gpus(subject).empty() && architecture > 0) {
       const auto* wheel =
           knowledge::newest_torch_for(subject.knowledge, {architecture}, driver_of(subject), wheel_machine(subject));
-      if (wheel != nullptr) steps = {knowledge::pip_command(*wheel) + (driver_of(subject) ? "" : needs_driver(*wheel))};
+      if (wheel != nullptr) steps = {wheel_command(subject, *wheel) + (driver_of(subject) ? "" : needs_driver(*wheel))};
     }
     const bool capability = message->value.contains('.');
     report.say(fmt::format("PyTorch says that it has no code for {}{}{}", capability ? "compute capability " : "",

@@ -47,8 +47,12 @@ std::vector<std::string> driver_steps_for_cuda(const Subject& subject, Report& r
                                             to_string(cuda), last));
     return steps;
   }
-  const auto& wanted = own && (last == 0 || own->major <= last) ? own : needed;
-  return plan_driver(subject, report, {.at_least = wanted ? wanted->major : 0});
+  const bool all_of_it = !own || last == 0 || own->major <= last;
+  if (!all_of_it && driver_branch(subject).value_or(0) >= last)
+    return {fmt::format("[@nvidia] no driver for these GPUs has all of CUDA {}: {}, their last branch, is installed",
+                        to_string(cuda), last)};
+  const int wanted = !all_of_it ? last : own ? own->major : needed ? needed->major : 0;
+  return plan_driver(subject, report, {.at_least = wanted});
 }
 
 std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& report,
@@ -59,7 +63,7 @@ std::vector<std::string> steps_for_older_driver(const Subject& subject, Report& 
   if (driver && all_architectures(subject).empty() && nvidia_gpus(subject).empty()) {
     const auto* wheel = newest_wheel_on(subject, *driver);
     if (wheel != nullptr)
-      steps.push_back(fmt::format("{}   # the newest build for this driver", knowledge::pip_command(*wheel)));
+      steps.push_back(fmt::format("{}   # the newest build for this driver", wheel_command(subject, *wheel)));
   } else if (driver) {
     static const facts::PythonEnvironment kNone;
     const auto& pythons = subject.environment.pythons;

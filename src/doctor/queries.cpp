@@ -169,8 +169,11 @@ DriverNeed no_older_than(const Subject& subject, Report& report, int branch, Dri
 
 int fitting_branch(const Subject& subject, const DriverNeed& need) {
   const DriverNeed all = both(need, taken_by_gpus(subject));
-  const auto [least, most] = std::pair(all.at_least, all.at_most);
-  if ((least == 0 && most == 0) || (most != 0 && least > most)) return 0;
+  const int most = all.at_most;
+  if ((all.at_least == 0 && most == 0) || (most != 0 && all.at_least > most)) return 0;
+  // None older than the installed one, where that may stay.
+  const int installed = driver_branch(subject).value_or(0);
+  const int least = most == 0 || installed <= most ? std::max(all.at_least, installed) : all.at_least;
   if (const int best = subject.knowledge.recommended_branch(least, most, time_of_advice(subject)); best != 0)
     return best;
   return is_there(subject, least) ? least : is_there(subject, most) ? most : 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "doctor/fitting.hpp"
@@ -96,15 +97,31 @@ std::string needs_libc(const Subject& subject, const TorchBuild& wheel) {
               : "";
 }
 
+/// Whether pip takes what is installed for this release: the label of its build does not count (source: PEP 440,
+/// "Version matching": the local label of a candidate is ignored where the specifier has none).
+bool is_kept_by_pip(const PythonEnvironment& python, const Version& release) {
+  const auto* const installed = facts::find_package(python, "torch");
+  return installed != nullptr && !installed->version.contains("dev") && Version::parse(installed->version) == release;
+}
+
+/// "pip install torch==2.9.1 --index-url .../cu128 torchvision": made for one PyTorch, and named beside it, companions
+/// come in the releases that go with it. What pip would keep is asked for by its label.
+std::string torch_command(const PythonEnvironment& python, const Version& torch, std::string_view build) {
+  const std::string release =
+      is_kept_by_pip(python, torch) ? fmt::format("{}+{}", knowledge::release_number(torch), build) : to_string(torch);
+  std::string command = pip_install_torch(python, release, build);
+  for (const char* companion : {"torchvision", "torchaudio"}) {
+    if (const auto* const installed = facts::find_package(python, companion))
+      command += " " + companion_requirement(*installed, torch, build);
+  }
+  return command;
+}
+
 /// That PyTorch, and what is made for it.
 Steps wheel_steps(const Subject& subject, const PythonEnvironment& python, const TorchBuild& wheel,
                   std::string_view remark) {
-  std::string command = pip_install_torch(python, to_string(wheel.torch), wheel.build);
-  // Made for one PyTorch: named beside it, pip takes the releases that go with it.
-  for (const char* companion : {"torchvision", "torchaudio"}) {
-    if (facts::find_package(python, companion) != nullptr) command += fmt::format(" {}", companion);
-  }
-  Steps steps{command + std::string(remark) + needs_python(wheel, python) + needs_libc(subject, wheel)};
+  Steps steps{torch_command(python, wheel.torch, wheel.build) + std::string(remark) + needs_python(wheel, python) +
+              needs_libc(subject, wheel)};
   if (facts::find_package(python, "xformers") != nullptr)
     append(steps, xformers_for(python, fmt::format("{}+{}", to_string(wheel.torch), wheel.build)));
   append(steps,
@@ -116,7 +133,11 @@ Steps wheel_steps(const Subject& subject, const PythonEnvironment& python, const
 /// A vLLM of vLLM's own wheels, and what it needs.
 struct Vllm {
   Version version;
-  const VllmRelease* row;
+  const VllmRelease* row;  ///< its own, or the nearest one before it
+  std::string name;        ///< "0.8.5.post1"
+
+  /// Whether the PyTorch that it brings is known.
+  bool has_own_row() const { return version >= row->first && version <= row->last; }
 };
 
 /// The one that is installed, by the needs of its release or the nearest one; what its owner built ("0.6.3.dev20",
@@ -130,7 +151,7 @@ std::optional<Vllm> released_vllm(const Subject& subject, const PythonEnvironmen
   const auto releases = subject.knowledge.vllm_releases();
   const auto* row = subject.knowledge.vllm_near(*version);
   if (row == nullptr && !releases.empty()) row = &releases.front();
-  return row == nullptr ? std::nullopt : std::optional(Vllm{*version, row});
+  return row == nullptr ? std::nullopt : std::optional(Vllm{*version, row, package->version.substr(0, plus)});
 }
 
 /// Whether its own code serves the GPUs; what its row says of them is not asked here.
@@ -156,7 +177,9 @@ std::optional<Vllm> vllm_with(const Subject& subject, const Vllm& own, const std
       knowledge::vllm_runs(subject.knowledge, *own.row, architectures, driver, machine))
     return own;
   const auto* const row = knowledge::newest_vllm_for(subject.knowledge, architectures, driver, machine);
-  return row != nullptr && serves_gpus(subject, row->first) ? std::optional(Vllm{row->first, row}) : std::nullopt;
+  return row != nullptr && serves_gpus(subject, row->first)
+             ? std::optional(Vllm{row->first, row, knowledge::release_number(row->first)})
+             : std::nullopt;
 }
 
 /// Whether the GPUs have a driver that new.
@@ -179,20 +202,73 @@ std::optional<VllmToBe> vllm_to_be(const Subject& subject, const PythonEnvironme
   return here ? std::optional(VllmToBe{*here, driver}) : std::nullopt;
 }
 
-/// "pip install vllm==0.11.0   # brings PyTorch 2.8", and what is made for that PyTorch.
+/// Whether a build of the PyTorch that a vLLM pins is of use to it here; of one that is not in the tables, its CUDA
+/// alone tells.
+bool is_of_use(const Subject& subject, std::string_view build, const TorchBuild* row, const Version& cuda,
+               const std::optional<Version>& driver) {
+  const auto own = knowledge::cuda_of_build(build);
+  if (!own || own->major != cuda.major) return false;
+  const auto fits = [&](std::optional<int> one) {
+    return knowledge::is_fit(knowledge::wheel_fit(subject.knowledge, *row, one, driver));
+  };
+  return row == nullptr || (fits(std::nullopt) && std::ranges::all_of(all_architectures(subject), fits));
+}
+
+/// The build that does: the vLLM's own CUDA, else the release's default one, else the newest.
+const TorchBuild* build_for_vllm(const Subject& subject, const Version& torch, const Version& cuda,
+                                 const std::optional<Version>& driver) {
+  const auto key = [&](const TorchBuild& one) {
+    return std::tuple(one.build == knowledge::build_of_cuda(cuda), one.is_default, one.build);
+  };
+  const TorchBuild* best = nullptr;
+  for (const TorchBuild& one : subject.knowledge.torch_builds(wheel_machine(subject))) {
+    if (knowledge::release_of(one.torch) != knowledge::release_of(torch)) continue;
+    if (!is_of_use(subject, one.build, &one, cuda, driver)) continue;
+    if (best == nullptr || key(*best) < key(one)) best = &one;
+  }
+  return best;
+}
+
+/// What has to be done with a PyTorch of the release that the vLLM pins, but of another build: pip would keep it.
+Steps steps_before_vllm(const Subject& subject, const PythonEnvironment& python, const VllmToBe& to_be) {
+  const auto all = torches(subject);
+  const auto torch = std::ranges::find_if(all, [&](const Torch& one) { return one.python->path == python.path; });
+  if (torch == all.end() || torch->build.empty()) return {};
+  const auto& [vllm, driver] = to_be;
+  const Version& pinned = vllm.row->torch;
+  if (vllm.has_own_row() && !is_kept_by_pip(python, pinned)) return {};
+  const std::string machine = wheel_machine(subject);
+  const Version release = Version::parse(torch->version).value_or(Version{});
+  const Version cuda = knowledge::vllm_cuda_for(subject.knowledge, *vllm.row, driver).value_or(vllm.row->cuda);
+  const Version wanted = vllm.has_own_row() ? cuda : knowledge::cuda_of_build(torch->build).value_or(vllm.row->cuda);
+  if (is_of_use(subject, torch->build, subject.knowledge.torch(release, torch->build, machine), wanted, driver))
+    return {};
+  const auto* const better = vllm.has_own_row() ? build_for_vllm(subject, pinned, cuda, driver) : nullptr;
+  if (better != nullptr) return {torch_command(python, pinned, better->build)};
+  std::string command = pip_of(python) + " uninstall -y torch";
+  for (const char* companion : {"torchvision", "torchaudio"}) {
+    if (facts::find_package(python, companion) != nullptr) command += fmt::format(" {}", companion);
+  }
+  return {command + "   # pip would keep this build of it"};
+}
+
+/// "pip install vllm==0.11.0   # brings PyTorch 2.8", and what is made for that PyTorch; where it is not known which
+/// that is, nothing is said of it.
 Steps steps_for_vllm(const Subject& subject, const PythonEnvironment& python, const VllmToBe& to_be) {
   const auto& [vllm, driver] = to_be;
   const VllmRelease& row = *vllm.row;
+  Steps steps = steps_before_vllm(subject, python, to_be);
   // pip itself may be that of a virtual environment.
-  std::string command =
-      pip_of(python) + knowledge::vllm_command(subject.knowledge, row, vllm.version, driver).substr(3);
+  std::string command = pip_of(python) + knowledge::vllm_command(subject.knowledge, row, vllm.name, driver).substr(3);
   if (facts::find_package(python, "xformers") != nullptr) command += " xformers";
-  command += fmt::format("   # brings PyTorch {}", to_string(knowledge::release_of(row.torch)));
   const Version cuda = knowledge::vllm_cuda_for(subject.knowledge, row, driver).value_or(row.cuda);
+  std::vector<std::string> remarks;
+  if (vllm.has_own_row()) remarks.push_back("brings PyTorch " + to_string(knowledge::release_of(row.torch)));
   if (const auto needed = driver ? std::nullopt : subject.knowledge.min_driver(cuda, false))
-    command += fmt::format("; needs driver {} or newer", to_string(*needed));
-  Steps steps{std::move(command)};
-  append(steps, steps_for_what_is_built_on(python, {row.torch, cuda, knowledge::build_of_cuda(cuda)}));
+    remarks.push_back(fmt::format("needs driver {} or newer", to_string(*needed)));
+  steps.push_back(remarks.empty() ? command : fmt::format("{}   # {}", command, join(remarks, "; ")));
+  if (vllm.has_own_row())
+    append(steps, steps_for_what_is_built_on(python, {row.torch, cuda, knowledge::build_of_cuda(cuda)}));
   return steps;
 }
 
@@ -215,12 +291,27 @@ WheelToBe wheel_to_be(const Subject& subject, const PythonEnvironment& python) {
 /// The CUDA of the PyTorch that the commands bring to that Python.
 std::optional<Version> planned_cuda(const Subject& subject, const PythonEnvironment& python) {
   if (const auto to_be = vllm_to_be(subject, python, driver_of(subject)))
-    return knowledge::vllm_cuda_for(subject.knowledge, *to_be->vllm.row, to_be->driver);
+    return to_be->vllm.has_own_row() ? knowledge::vllm_cuda_for(subject.knowledge, *to_be->vllm.row, to_be->driver)
+                                     : std::nullopt;
   const auto to_be = wheel_to_be(subject, python);
   return to_be.wheel == nullptr ? std::nullopt : knowledge::cuda_of_build(to_be.wheel->build);
 }
 
 }  // namespace
+
+std::string companion_requirement(const PythonPackage& package, const Version& torch, std::string_view build) {
+  const auto* const row = knowledge::torch_companion(package.name, package.version);
+  const std::size_t plus = package.version.find('+');
+  const bool kept = row != nullptr && !row->or_newer && knowledge::goes_with(*row, torch);
+  if (!kept || plus == std::string::npos || package.version.substr(plus + 1) == build) return package.name;
+  return fmt::format("{}=={}+{}", package.name, package.version.substr(0, plus), build);
+}
+
+std::string wheel_command(const Subject& subject, const TorchBuild& wheel) {
+  const auto& pythons = subject.environment.pythons;
+  const bool kept = !pythons.empty() && is_kept_by_pip(pythons.front(), wheel.torch);
+  return kept ? torch_command(pythons.front(), wheel.torch, wheel.build) : knowledge::pip_command(wheel);
+}
 
 std::string needs_driver(const TorchBuild& wheel) {
   return wheel.min_driver ? fmt::format("   # needs driver {} or newer", to_string(wheel.min_driver)) : "";
@@ -242,10 +333,11 @@ bool is_replaced_by_vllm(const Subject& subject, const PythonEnvironment& python
 std::optional<Version> cuda_of_torch_to_be(const Subject& subject) {
   const auto architectures = all_architectures(subject);
   for (const Torch& torch : torches(subject)) {
-    if (!torch.cuda) continue;
-    const bool has_code = torch.architectures.empty() || std::ranges::all_of(architectures, [&](int one) {
-                            return code_runs_on(torch.architectures, one);
-                          });
+    if (!torch.cuda && torch.build.empty()) continue;
+    const bool has_code =
+        torch.cuda && (torch.architectures.empty() || std::ranges::all_of(architectures, [&](int one) {
+                         return code_runs_on(torch.architectures, one);
+                       }));
     return has_code && !is_replaced_by_vllm(subject, *torch.python) ? knowledge::release_of(*torch.cuda)
                                                                     : planned_cuda(subject, *torch.python);
   }

@@ -23,6 +23,15 @@ inline constexpr std::string_view kBringsOtherTorch =
 /// The processor's architecture for which wheels are sought: "x86_64" where nothing tells.
 std::string wheel_machine(const Subject& subject);
 
+/// "torchvision", for pip to find the release that goes with a PyTorch beside which it is named;
+/// "torchvision==0.24.1+cu126" where it would keep that release's build for something else.
+std::string companion_requirement(const facts::PythonPackage& package, const knowledge::Version& torch,
+                                  std::string_view build);
+
+/// The command for a wheel, where nothing else of the plan is known; by its label, where the machine's first Python has
+/// another build of that release.
+std::string wheel_command(const Subject& subject, const knowledge::TorchBuild& wheel);
+
 /// "   # needs driver 580 or newer", behind the command for a wheel: where nobody told the driver, whoever types it has
 /// to know whether his will do.
 std::string needs_driver(const knowledge::TorchBuild& wheel);

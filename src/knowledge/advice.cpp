@@ -84,17 +84,21 @@ std::optional<Version> vllm_cuda_for(const Knowledge& knowledge, const VllmRelea
   return std::nullopt;
 }
 
-std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, const Version& version,
+std::string release_number(const Version& version) {
+  const std::string three = fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+  return version.build == 0 ? three : fmt::format("{}.{}", three, version.build);
+}
+
+std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, std::string_view version,
                          std::optional<Version> driver) {
-  const std::string number = fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
   const auto cuda = vllm_cuda_for(knowledge, row, driver);
-  if (!cuda || !row.other_cuda || *cuda != row.other_cuda) return "pip install vllm==" + number;
+  if (!cuda || !row.other_cuda || *cuda != row.other_cuda) return fmt::format("pip install vllm=={}", version);
   // source: vllm-project/vllm#43847, #44335: a plain install takes PyPI's wheel, which is of the default CUDA
   const std::string build = build_of_cuda(*cuda);
   return fmt::format(
       "pip install vllm=={0}+{1} --extra-index-url https://wheels.vllm.ai/{0}/{1} --extra-index-url "
       "https://download.pytorch.org/whl/{1}",
-      number, build);
+      version, build);
 }
 
 bool vllm_has_kernels(const Version& version, int architecture) {

@@ -78,6 +78,29 @@ TEST(Mixed, AReportNamesItsGpusItself) {
             "2.4.0+cu121");
 }
 
+TEST(Mixed, AnotherMachineIsWarnedOfOnce) {
+  const auto capture = read_capture(
+      "GPU 0: NVIDIA L4 (UUID: GPU-1)\nand the other:\nGPU 0: NVIDIA A10 (UUID: GPU-8)\nPyTorch version: 2.4.0+cu121\n"
+      "CUDA used to build PyTorch: 12.1\nGPU models and configuration: GPU 0: NVIDIA L4\n[pip3] torch==2.4.0\n\n"
+      "GPU 0: NVIDIA A100-PCIE-40GB (UUID: GPU-9)\n",
+      "three.txt");
+  ASSERT_THAT(capture, IsOk());
+  EXPECT_THAT(capture->warnings,
+              ::testing::ElementsAre("line 3: nvidia-smi -L of another machine; only the first one's is read",
+                                     "line 9: nvidia-smi -L of another machine; only the first one's is read"));
+}
+
+TEST(Mixed, EveryStretchOfAnotherMachineIsLeftOut) {
+  std::string text;
+  constexpr int kTurns = 300;
+  for (int i = 0; i < kTurns; ++i)
+    text +=
+        "GPU 0: NVIDIA L4 (UUID: GPU-1)\n>>> torch.__version__\n'2.4.0+cu121'\n"
+        "GPU 0: NVIDIA A10 (UUID: GPU-8)\n>>> torch.__version__\n'2.9.1+cu130'\n";
+  EXPECT_EQ(torch_in(text), "2.4.0+cu121");
+  EXPECT_EQ(read_capture(text, "many.txt")->snapshot.gpus.size(), 1U);
+}
+
 TEST(Mixed, ASecondReportAboutOtherGpusIsLeftOutAndNamed) {
   constexpr std::string_view kFirst =
       "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\nGPU models and configuration: GPU 0: NVIDIA "

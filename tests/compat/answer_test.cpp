@@ -278,6 +278,12 @@ planning::Workload job_of(std::string_view purpose) {
   return *read->work;
 }
 
+TEST_F(Compatibility, APostReleaseOfVllmIsInstalledAsItself) {
+  EXPECT_EQ(answer_vllm(at("A100", "550.54.15"), "0.8.5.post1").command, "pip install vllm==0.8.5.post1");
+  EXPECT_EQ(answer_vllm(at("A100", "550.54.15"), "0.8.5.post1+cu121").command, "pip install vllm==0.8.5.post1");
+  EXPECT_EQ(answer_vllm(at("A100", "550.54.15"), "0.8").command, "pip install vllm==0.8.0");
+}
+
 TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
   const Asked asked = at("H100", "");
   const JobAnswer one = answer_job(asked, job_of("train llama-3-70b"));
@@ -288,6 +294,23 @@ TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
   const JobAnswer here = answer_job({known(), own, kWhen}, job_of("train llama-3.1-405b"));
   EXPECT_TRUE(here.does_not_fit);
   EXPECT_FALSE(here.positive);
+}
+
+TEST_F(Compatibility, WhatTheNewestSoftwareHasLeftHoldsAJobAllTheSame) {
+  for (const auto& [gpu, job] :
+       {std::pair{"Tesla V100-SXM2-32GB", "serve llama-3-8b"}, {"Tesla P100-PCIE-16GB", "serve llama-3.2-1b"}}) {
+    Place machine{.gpus = {{gpu, std::nullopt, known().model(gpu), 4}}, .driver = {}, .origin = ""};
+    ASSERT_NE(machine.gpus[0].model, nullptr) << gpu;
+    const JobAnswer own = answer_job({known(), machine, kWhen}, job_of(job));
+    ASSERT_TRUE(own.here) << gpu;
+    EXPECT_EQ(own.here->present, 4U);
+    EXPECT_TRUE(own.positive) << gpu;
+    ASSERT_EQ(own.ranking.size(), 1U) << gpu;
+    EXPECT_THAT(own.ranking[0].remark, HasSubstr("older PyTorch")) << gpu;
+    const JobAnswer all = answer_job(at("", ""), job_of(job));
+    EXPECT_EQ(std::ranges::find(all.ranking, machine.gpus[0].model, &Suggestion::model), all.ranking.end())
+        << gpu << " is nothing to buy";
+  }
 }
 
 TEST_F(Compatibility, FewestGpusThenTheRateDecide) {

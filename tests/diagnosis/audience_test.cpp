@@ -103,6 +103,28 @@ TEST(Audience, AHipProgramOutOfMemoryIsLookedAtWithAmdsTool) {
   EXPECT_THAT(cuda.causes[0].confirm, Contains(HasSubstr("nvidia-smi"))) << "a display may be AMD's";
 }
 
+TEST(Audience, NvidiasOwnEvidenceIsMendedWithNvidiasToolsWhateverElseTheLogNames) {
+  const auto oom = diagnose_text(
+      "AMD_SERIALIZE_KERNEL=0\nCUDA_VISIBLE_DEVICES=0\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB "
+      "of which 1.11 GiB is free.\n| 0  NVIDIA H100 80GB HBM3 |\n",
+      "log");
+  ASSERT_FALSE(oom.causes.empty());
+  EXPECT_THAT(oom.causes[0].confirm, Contains(HasSubstr("nvidia-smi"))) << "a variable alone";
+  for (const char* other : {"    case hipErrorInvalidValue:", "    if (status == hipErrorInvalidValue) return 1;",
+                            "HIP error: invalid argument"}) {
+    const auto xid =
+        diagnose_text(fmt::format("{}\n[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.\n"
+                                  "RuntimeError: CUDA error: unspecified launch failure\n",
+                                  other),
+                      "log");
+    ASSERT_FALSE(xid.causes.empty());
+    EXPECT_THAT(xid.causes[0].confirm, Contains(::testing::Truly(knowledge::is_of_nvidia_alone))) << other;
+    EXPECT_THAT(xid.causes[0].confirm, Not(Contains(HasSubstr("amd-smi")))) << other;
+    EXPECT_THAT(xid.causes[0].fix, Not(Contains(HasSubstr("amd")))) << other;
+  }
+}
+
 TEST(Audience, TheMachinesGpusSayWhoseToolsThereAre) {
   facts::Snapshot machine;
   machine.gpus.emplace_back().gpu.vendor = "AMD";

@@ -45,13 +45,13 @@ struct Machine {
 
 std::string report_of(const Machine& machine) {
   const std::string torch = fmt::format("{}.{}.{}", machine.torch.major, machine.torch.minor, machine.torch.patch);
+  const auto cuda = knowledge::cuda_of_build(machine.build);
   std::string text = fmt::format(
       "PyTorch version: {}+{}\nIs debug build: False\nCUDA used to build PyTorch: {}\nOS: Ubuntu 22.04.4 LTS "
       "(x86_64)\nPython version: 3.12.3 (64-bit runtime)\nIs CUDA available: False\nGPU models and configuration: GPU "
       "0: {}\nCUDA runtime version: 11.5.119\nNvidia driver version: {}\nVersions of relevant libraries:\n[pip3] "
       "torch=={}\n",
-      torch, machine.build, to_string(*knowledge::cuda_of_build(machine.build)), machine.gpu.name,
-      to_string(machine.driver), torch);
+      torch, machine.build, cuda ? to_string(*cuda) : "None", machine.gpu.name, to_string(machine.driver), torch);
   if (!machine.vllm.empty()) text += fmt::format("[pip3] vllm=={}\n", machine.vllm);
   if (!machine.xformers.empty()) text += fmt::format("[pip3] xformers=={}\n", machine.xformers);
   return text;
@@ -68,16 +68,15 @@ class Follower {
     if (RE2::PartialMatch(step, R"(nvidia-driver-(\d+)|driver of branch (\d+))", &version, &build)) {
       const std::string branch = version.empty() ? build : version;
       note("driver", branch);
-      machine_.driver = std::max(machine_.driver, Version{static_cast<int>(parse_integer(branch).value_or(0))});
+      const Version driver{static_cast<int>(parse_integer(branch).value_or(0))};
+      if (driver.major != machine_.driver.major) machine_.driver = driver;
     }
     if (!doctor::is_command(step)) return;
+    if (step.contains("pip uninstall -y torch")) machine_.torch = {};
     if (RE2::PartialMatch(step, R"(pip install (?:--no-deps )?torch==(\S+) --index-url \S+/whl/(\w+))", &version,
-                          &build)) {
-      note("torch", version + build);
-      machine_.torch = Version::parse(version).value_or(Version{});
-      machine_.build = build;
-    }
-    if (RE2::PartialMatch(step, R"(pip install '?vllm==([\d.]+)(?:\+(cu\d+))?)", &version, &build))
+                          &build))
+      take_torch(version, build);
+    if (RE2::PartialMatch(step, R"(pip install '?vllm==([\w.]+)(?:\+(cu\d+))?)", &version, &build))
       take_vllm(version, build);
     if (RE2::PartialMatch(step, R"(xformers==([\w.]+))", &version)) machine_.xformers = version;
     if (step.contains("pip uninstall -y xformers")) machine_.xformers.clear();
@@ -102,15 +101,23 @@ class Follower {
  private:
   void note(const std::string& part, const std::string& way) { ways_[part].insert(way); }
 
+  /// What is installed is enough for pip, whatever its build, where the release is asked for without a label (source:
+  /// PEP 440, "Version matching").
+  void take_torch(const std::string& asked, const std::string& build) {
+    const Version version = Version::parse(asked).value_or(Version{});
+    if (version == machine_.torch && (!asked.contains('+') || machine_.build == build)) return;
+    note("torch", to_string(version) + build);
+    machine_.torch = version;
+    machine_.build = build;
+  }
+
   /// pip takes the PyTorch that it pins with it, and an xFormers that goes with that.
   void take_vllm(const std::string& version, const std::string& build) {
     const auto* const row = tables().vllm(Version::parse(version).value_or(Version{}));
     ASSERT_NE(row, nullptr) << version;
     note("vllm", version);
     machine_.vllm = version;
-    machine_.torch = row->torch;
-    machine_.build = build.empty() ? knowledge::build_of_cuda(row->cuda) : build;
-    note("torch", to_string(row->torch) + machine_.build);
+    take_torch(to_string(row->torch), build.empty() ? knowledge::build_of_cuda(row->cuda) : build);
     const auto fitting = knowledge::companions_of(row->torch);
     for (const auto* one : fitting) {
       if (one->package == "xformers" && !machine_.xformers.empty()) machine_.xformers = one->version;
@@ -125,7 +132,8 @@ class Follower {
 /// What does not go together; empty: everything does.
 std::string clash_of(const Machine& machine, bool with_vllm) {
   const auto cuda = knowledge::cuda_of_build(machine.build);
-  const auto how = tables().runs_on(cuda.value_or(Version{}), machine.driver);
+  if (!cuda) return fmt::format("PyTorch {}+{} is not for NVIDIA's GPUs", to_string(machine.torch), machine.build);
+  const auto how = tables().runs_on(*cuda, machine.driver);
   if (how != knowledge::RunsOn::natively && how != knowledge::RunsOn::by_minor_version)
     return fmt::format("PyTorch's {} does not run on driver {}", machine.build, to_string(machine.driver));
   const auto* const wheel = tables().torch(machine.torch, machine.build);
@@ -143,14 +151,21 @@ std::string clash_of(const Machine& machine, bool with_vllm) {
 
 std::vector<Machine> machines() {
   std::vector<Machine> all;
+  // The last branches of Kepler, older than the CUDA of the last PyTorch for it.
+  for (const Version driver : {Version{450, 80, 2}, Version{470, 82, 1}}) {
+    for (const char* build : {"cu117", "cu118"}) all.push_back({{"Tesla K80", 37}, driver, {2, 0, 1}, build, "", ""});
+  }
   for (const Gpu gpu : {Gpu{"NVIDIA A100-PCIE-40GB", 80}, Gpu{"NVIDIA GeForce RTX 5090", 120},
                         Gpu{"Tesla V100-SXM2-16GB", 70}, Gpu{"NVIDIA GeForce GTX 1080", 61}}) {
     for (const Version driver : {Version{470, 82, 1}, Version{535, 183, 1}, Version{575, 57, 8}, Version{580, 65, 6}}) {
       for (const auto& [torch, build] : {std::pair(Version{2, 4, 0}, "cu121"),
                                          {Version{2, 9, 1}, "cu130"},
                                          {Version{2, 8, 0}, "cu128"},
-                                         {Version{2, 6, 0}, "cu118"}}) {
-        for (const char* vllm : {"", "0.5.4", "0.9.0", "0.11.0", "0.28.0"}) {
+                                         {Version{2, 6, 0}, "cu118"},
+                                         {Version{2, 6, 0}, "cpu"},
+                                         {Version{2, 6, 0}, "rocm6.2"},
+                                         {Version{2, 13, 0}, "cpu"}}) {
+        for (const char* vllm : {"", "0.5.4", "0.8.5.post1", "0.9.0", "0.11.0", "0.28.0"}) {
           for (const char* xformers : {"", "0.0.27.post2"}) all.push_back({gpu, driver, torch, build, vllm, xformers});
         }
       }
@@ -180,6 +195,10 @@ void expect_to_fit(const Machine& machine, Severity least) {
     EXPECT_EQ(follower.toolkit(), knowledge::cuda_of_build(follower.machine().build)) << text << steps;
   }
   EXPECT_EQ(join(follower.twice(), "; "), "") << text << steps;
+  EXPECT_GE(follower.machine().driver, machine.driver) << "each GPU is served by its driver\n" << text << steps;
+  if (Version::parse(follower.machine().vllm) == Version::parse(machine.vllm)) {
+    EXPECT_EQ(follower.machine().vllm, machine.vllm) << "its post-release stays\n" << text << steps;
+  }
 }
 
 TEST(Followed, AllCommandsTogetherEndWithPartsThatFitEachOther) {

@@ -156,6 +156,7 @@ TEST(FrameworkChecks, ACompanionForAnotherCudaDoesNotGoWithPyTorch) {
   EXPECT_EQ(found.findings[0].id, "torch-companions-differ");
   EXPECT_TRUE(found.findings[0].title.contains("torchvision 0.24.1+cu126 (PyTorch is built for cu130)"))
       << found.findings[0].title;
+  EXPECT_TRUE(fixes_of(machine).contains("whl/cu130 torchvision==0.24.1+cu130")) << "pip would keep 0.24.1+cu126";
 }
 
 TEST(FrameworkChecks, EachCompanionOfAnotherPyTorchIsNamedWithTheStep) {

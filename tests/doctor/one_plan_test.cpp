@@ -116,6 +116,34 @@ TEST(OnePlan, AVllmBringsThePyTorchThatTheDriverRuns) {
   EXPECT_THAT(all, Not(HasSubstr("pip install torch=="))) << "vLLM would undo it";
 }
 
+TEST(OnePlan, WhatPipWouldKeepIsAskedForByItsLabel) {
+  constexpr std::string_view kA100 =
+      "nvidia-smi | NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |\nGPU 0: NVIDIA "
+      "A100-PCIE-40GB (UUID: GPU-1)\n";
+  const auto of = [&](std::string_view packages) { return told(std::string(kA100).append(packages)); };
+  EXPECT_THAT(of("torch==2.6.0+cpu\ntorchvision==0.21.0+cpu\nvllm==0.8.5.post1\n"),
+              HasSubstr("  pip install torch==2.6.0+cu124 --index-url https://download.pytorch.org/whl/cu124 "
+                        "torchvision==0.21.0+cu124\n  pip install vllm==0.8.5.post1   # brings PyTorch 2.6\n"));
+  EXPECT_THAT(of("torch==2.4.0+cpu\nvllm==0.8.5.post1\n"), Not(HasSubstr("pip install torch"))) << "pip replaces it";
+  EXPECT_THAT(of("torch==2.5.1+cpu\nvllm==0.6.6.post1\n"),
+              HasSubstr("  pip uninstall -y torch   # pip would keep this build of it\n  pip install "
+                        "vllm==0.6.6.post1\n"))
+      << "which PyTorch that one brings is not known";
+  EXPECT_THAT(of("torch==2.14.0+cpu\n"), HasSubstr("pip install torch==2.14.0+cu126 --index-url"));
+  const std::string no_gpu =
+      told("torch==2.14.0+cu130\nRuntimeError: The NVIDIA driver on your system is too old (found version 12040).\n");
+  EXPECT_THAT(no_gpu, HasSubstr("pip install torch==2.14.0+cu126 --index-url"));
+}
+
+TEST(OnePlan, AKeplersLastDriverIsNotReplacedByAnOlderOne) {
+  const std::string all = told(
+      "PyTorch version: 2.0.1+cu117\nCUDA used to build PyTorch: 11.7\nOS: Ubuntu 22.04.4 LTS (x86_64)\nIs CUDA "
+      "available: True\nGPU models and configuration: GPU 0: Tesla K80\nNvidia driver version: 470.82.01\n[pip3] "
+      "torch==2.0.1\n");
+  EXPECT_THAT(all, AllOf(HasSubstr("torch-by-minor-version"), HasSubstr("has all of CUDA 11.7: 470, their last branch"),
+                         Not(HasSubstr("nvidia-driver"))));
+}
+
 TEST(OnePlan, AVllmOfAnotherMakersPyTorchIsNotReplacedByTheOneForCuda) {
   const std::string all = told("torch==2.9.1+rocm6.4\nvllm==0.11.0\n");
   EXPECT_THAT(all, Not(HasSubstr("pip install vllm")));

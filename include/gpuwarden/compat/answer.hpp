@@ -219,8 +219,8 @@ struct JobAnswer : Verdict {
   double parameters = 0;
   double bytes_needed = 0;  ///< of one GPU that held it alone
   std::string rule;         ///< what was counted, and how it is ranked, in words
-  /// Best first: fewest GPUs, then the highest rate. Without models that the newest toolkit or PyTorch has left, and
-  /// those without a known rate.
+  /// Best first: fewest GPUs, then the highest rate. Without those of which no rate is known; of the whole catalogue
+  /// also without those that the newest toolkit or PyTorch has left.
   std::vector<Suggestion> ranking;
   struct Here {
     const knowledge::GpuModel* model = nullptr;
@@ -300,7 +300,7 @@ std::string capability_text(int architecture);
 std::string wheel_name(const knowledge::TorchBuild& build);
 /// "pip install vllm==0.28.0"; where only the wheel of the row's other CUDA runs on the driver (empty: any), with the
 /// index that has it.
-std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
+std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, std::string_view version,
                          std::optional<Version> driver);
 /// "2.5.1", with all three numbers.
 std::string three_numbers(const Version& version);

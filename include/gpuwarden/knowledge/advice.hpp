@@ -52,8 +52,10 @@ bool vllm_runs(const Knowledge& knowledge, const VllmRelease& row, const std::ve
 /// The newest vLLM of which a wheel runs there, of those for processors of this architecture.
 const VllmRelease* newest_vllm_for(const Knowledge& knowledge, const std::vector<int>& architectures,
                                    std::optional<Version> driver, std::string_view machine = kUsualMachine);
-/// Installs it, with the wheel of a CUDA that the driver (empty: any) runs.
-std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, const Version& version,
+/// "0.11.0", "0.10.1.1": a release as its maker writes it, with three numbers at least.
+std::string release_number(const Version& version);
+/// Installs that version ("0.8.5.post1"), with the wheel of a CUDA that the driver (empty: any) runs.
+std::string vllm_command(const Knowledge& knowledge, const VllmRelease& row, std::string_view version,
                          std::optional<Version> driver);
 /// The index that pip needs for a wheel; empty for the default build, which PyPI has.
 std::string pip_command(const TorchBuild& build);
