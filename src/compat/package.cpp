@@ -120,6 +120,16 @@ const VllmRelease* near_row(const Asked& asked, const Version& version) {
   return row != nullptr && version.major == row->last.major ? row : nullptr;
 }
 
+/// "0.8.5.post1" as it is asked for: without its end it would be the release before. "0.9" is 0.9.0.
+std::string named_release(const std::optional<std::string>& text, const Version& version) {
+  constexpr std::string_view kPost = ".post";
+  const std::string number = knowledge::release_number(version);
+  const std::size_t post = text ? text->find(kPost) : std::string::npos;
+  if (post == std::string::npos) return number;
+  const std::size_t end = text->find_first_not_of("0123456789", post + kPost.size());
+  return number + text->substr(post, end == std::string::npos ? end : end - post);
+}
+
 /// Nothing but the driver's age is against the release.
 bool can_be_helped(const Asked& asked, const VllmRelease& row) {
   Place place = asked.place;
@@ -176,7 +186,7 @@ VllmAnswer answer_vllm(const Asked& asked, const std::optional<std::string>& tex
   if (answer.row == nullptr) return answer;
   answer.estimated = *answer.version > answer.row->last;
   answer.min_driver = asked.knowledge.min_driver(answer.row->cuda, false);
-  answer.command = vllm_command(asked, *answer.row, *answer.version, asked.place.driver);
+  answer.command = vllm_command(asked, *answer.row, named_release(text, *answer.version), asked.place.driver);
   answer.sources.push_back(fmt::format("vLLM {}: {}", three_numbers(answer.row->first), answer.row->source));
   if (asked.place.is_empty()) return answer;
   answer.obstacle = obstacle_to(asked, *answer.row);

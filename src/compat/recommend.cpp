@@ -53,7 +53,7 @@ Recommendation recommend(const Asked& asked, Verdict& verdict) {
   if (const auto* torch = recommended.torch)
     verdict.sources.push_back(fmt::format("PyTorch {}: {}", wheel_name(*torch), torch->source));
   if (const auto* vllm = recommended.vllm) {
-    recommended.vllm_command = vllm_command(asked, *vllm, vllm->first, driver);
+    recommended.vllm_command = vllm_command(asked, *vllm, knowledge::release_number(vllm->first), driver);
     verdict.sources.push_back(fmt::format("vLLM {}: {}", three_numbers(vllm->first), vllm->source));
   }
   return recommended;

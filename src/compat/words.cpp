@@ -113,9 +113,9 @@ bool is_useless(const Asked& asked) {
          std::ranges::all_of(asked.place.gpus, [&](const PlaceGpu& gpu) { return !obstacle_of(asked, gpu).empty(); });
 }
 
-std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
+std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, std::string_view version,
                          std::optional<Version> driver) {
-  return knowledge::vllm_command(asked.knowledge, row, knowledge::release_number(version), driver);
+  return knowledge::vllm_command(asked.knowledge, row, version, driver);
 }
 
 std::string cpu_command(const Version& torch) {

@@ -278,6 +278,12 @@ planning::Workload job_of(std::string_view purpose) {
   return *read->work;
 }
 
+TEST_F(Compatibility, APostReleaseOfVllmIsInstalledAsItself) {
+  EXPECT_EQ(answer_vllm(at("A100", "550.54.15"), "0.8.5.post1").command, "pip install vllm==0.8.5.post1");
+  EXPECT_EQ(answer_vllm(at("A100", "550.54.15"), "0.8.5.post1+cu121").command, "pip install vllm==0.8.5.post1");
+  EXPECT_EQ(answer_vllm(at("A100", "550.54.15"), "0.8").command, "pip install vllm==0.8.0");
+}
+
 TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
   const Asked asked = at("H100", "");
   const JobAnswer one = answer_job(asked, job_of("train llama-3-70b"));

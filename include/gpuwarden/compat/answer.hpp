@@ -300,7 +300,7 @@ std::string capability_text(int architecture);
 std::string wheel_name(const knowledge::TorchBuild& build);
 /// "pip install vllm==0.28.0"; where only the wheel of the row's other CUDA runs on the driver (empty: any), with the
 /// index that has it.
-std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, const Version& version,
+std::string vllm_command(const Asked& asked, const knowledge::VllmRelease& row, std::string_view version,
                          std::optional<Version> driver);
 /// "2.5.1", with all three numbers.
 std::string three_numbers(const Version& version);
