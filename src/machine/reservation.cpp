@@ -80,6 +80,7 @@ class Acquisition {
 
   /// True when satisfied.
   Result<bool> attempt() {
+    settles_ = false;  // the word of this attempt alone: one that does not read waits for nothing that is soon known
     if (request_.gpus.force_cpu) {
       GPUWARDEN_CHECK(decide({}));
       return true;

@@ -61,7 +61,7 @@ TEST_F(WithinALease, ALockOfTheUsersOwnStaysOpenAndTellsOfNoLease) {
     const pid_t command = ::fork();
     if (command == 0) {
       static const auto held = take(store(), device_);
-      const Other within([&] {
+      Other within([&] {
         be_started_anew();
         if (!inherited_descriptors().empty()) return false;
         store().inspect({device_});
@@ -72,6 +72,7 @@ TEST_F(WithinALease, ALockOfTheUsersOwnStaysOpenAndTellsOfNoLease) {
         return leases.size() == 3 && ::fcntl(own, F_GETFD) >= 0 && ::fcntl(leases[0], F_GETFD) < 0 &&
                std::ranges::count(takers, Pid{::getppid()}) == std::ssize(takers) && inherited_descriptors().empty();
       });
+      within.end();
       ::_exit(HasFailure() ? 1 : 0);
     }
     int status = 1;

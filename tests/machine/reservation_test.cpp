@@ -149,6 +149,28 @@ TEST_F(Reservations, AsManyAsThereAreMeansThoseTooWhoseLoadHasEnded) {
   EXPECT_EQ(both->devices().size(), 2U);
 }
 
+/// As of somebody with another lease directory: the kernel's files alone tell of him.
+TEST_F(Reservations, AWaitEndsInTimeWhereOthersTakeTheGpusWhoseLoadWasWaitedOut) {
+  for (auto& record : snapshot_.gpus) record.sample.utilization_gpu = Percent(60);
+  const auto leases = store();
+  const auto elsewhere = lease::LeaseStore::open({.directory = dir_ / "elsewhere"}, clock_);
+  ASSERT_THAT(elsewhere, IsOk());
+  const auto devices = lease_devices(snapshot_, dir_ / "sys", dir_ / "proc");
+  std::optional<lease::HeldLeases> taken;
+  GpuSource busy = source(&leases);
+  busy.disabled = [&](const facts::Snapshot&) -> Result<std::vector<facts::Disabling>> {
+    if (taken) return std::vector<facts::Disabling>{};
+    auto held = elsewhere->claim(devices, [&](const auto&) { return lease::Choice{devices, false}; });
+    if (held && *held) taken = std::move(**held);
+    return std::vector<facts::Disabling>{};
+  };
+  const auto start = clock_.now();
+  EXPECT_THAT(Reservation::make(waiting(1, 5s), busy, clock_),
+              FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 5s")));
+  EXPECT_TRUE(taken.has_value());
+  EXPECT_LT(clock_.now() - start, 6s);
+}
+
 TEST_F(Reservations, SharersShare) {
   ReservationRequest shared = gpus(1);
   shared.gpus.shared = true;
