@@ -126,6 +126,12 @@ TEST_F(Reservations, LoadThatHasEndedIsWaitedOutAndOtherLoadIsNot) {
     return now;
   };
   EXPECT_THAT(Reservation::make(gpus(2), busy, clock_), IsOk()) << "drivers report the past second";
+  ReservationRequest at_once = gpus(2);
+  at_once.looks_again = false;
+  const auto asked = clock_.now();
+  EXPECT_THAT(Reservation::make(at_once, source(&leases), clock_),
+              FailsWith(ErrorCode::unsatisfied, HasSubstr("busy")));
+  EXPECT_EQ(clock_.now(), asked) << "whose ranks run has no time for it";
   for (auto& record : snapshot_.gpus) record.processes->emplace_back().compute = true;
   const int before = readings_;
   EXPECT_THAT(Reservation::make(gpus(2), source(&leases), clock_),
@@ -166,7 +172,7 @@ TEST_F(Reservations, AWaitEndsInTimeWhereOthersTakeTheGpusWhoseLoadWasWaitedOut)
   };
   const auto start = clock_.now();
   EXPECT_THAT(Reservation::make(waiting(1, 5s), busy, clock_),
-              FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 5s")));
+              FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 5.0 s")));
   EXPECT_TRUE(taken.has_value());
   EXPECT_LT(clock_.now() - start, 6s);
 }
