@@ -133,10 +133,11 @@ TEST_F(LeaseCli, WhatACommandOfALeaseStartsHoldsWhatTheCommandChoseAlone) {
 TEST_F(LeaseCli, ALockOfTheUsersOwnStaysWithWhatIsStarted) {
   const std::string lock = (dir_ / "own.lock").string();
   for (const std::string start : {"lease", "run -q"}) {
-    const auto told = run({"bash", "-c",
-                           "exec 9>" + lock + "; flock 9; " GPUWARDEN_PROGRAM " " + start +
-                               " -- sh -c 'echo own >&9; flock -n " + lock + " echo free || echo held'"});
-    EXPECT_EQ(told.standard_output, "held\n") << told.standard_error;
+    const std::string script = "exec 9>" + lock + "; flock 9; exec " GPUWARDEN_PROGRAM " " + start +
+                               " -- sh -c 'echo own >&9; flock -n " + lock + " echo free || echo held'";
+    const auto told = run_patiently({.argv = {"/bin/bash", "-c", script}, .environment = environment_});
+    ASSERT_TRUE(told.has_value());
+    EXPECT_EQ(told->standard_output, "held\n") << told->standard_error;
     EXPECT_EQ(read_file(lock).value_or("none"), "own\n") << start;
   }
 }
