@@ -26,6 +26,7 @@ void supply(const machine::ReservationRequest& first, const Reserving& reserving
     one.least.reset();
     one.without = without;
     one.wait.reset();
+    one.looks_again = false;
     one.refused = nullptr;
     return reserve(one);
   };
@@ -38,6 +39,7 @@ void supply(const machine::ReservationRequest& first, const Reserving& reserving
     more.without = without;
     if (least > 0) return reserving.between_tries(more);
     more.wait.reset();
+    more.looks_again = false;
     more.refused = nullptr;
     return reserving.while_ranks_run(more);
   };

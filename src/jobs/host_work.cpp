@@ -43,12 +43,14 @@ class HostWork final : public hosts::AgentWork {
   }
   launch::ReadyRun at_its_place(const hosts::Start& start) const;
   hosts::Done not_started(const Error& error) const;
-  hosts::Done ended(const launch::RunReport& report, const Environment& ranks) const;
+  hosts::Done ended(const launch::RunReport& report, const Environment& ranks);
 
   Environment environment_;
   HostFace face_;
   std::optional<OrderedJob> ordered_;
   std::optional<machine::Reservation> gpus_;
+  std::optional<Clock::SteadyTime> first_begun_;
+  healing::Total total_;  ///< of all tries of the job on this host
 };
 
 Result<hosts::Held> HostWork::hold(const hosts::Order& order, const std::stop_token& stop, const hosts::RunEars& ears) {
@@ -104,6 +106,7 @@ hosts::Done HostWork::run(const hosts::Start& start, const std::stop_token& stop
   options.stop = stop;
   options.time_limit = hosts::time_limit_of(start, system_clock().now());
   options.look_after = [this] { return gpus_->repair(); };
+  if (!first_begun_) first_begun_ = system_clock().now();
   const auto report = launch::run(ready, ordered_->machine, options, system_clock());
   if (!report) return not_started(report.error());
   for (const std::string& warning : launch::gpu_warnings(*report)) ears.warning(warning);
@@ -123,7 +126,7 @@ hosts::Done HostWork::not_started(const Error& error) const {
   return done;
 }
 
-hosts::Done HostWork::ended(const launch::RunReport& report, const Environment& ranks) const {
+hosts::Done HostWork::ended(const launch::RunReport& report, const Environment& ranks) {
   hosts::Done done;
   done.exit_code = report.end.exit_code;
   done.first_failure = report.end.first_failure;
@@ -131,7 +134,9 @@ hosts::Done HostWork::ended(const launch::RunReport& report, const Environment& 
   done.interrupted = report.end.interrupted_by.has_value();
   healing::Healed healed;
   healed.report = report;
-  healing::add(healed.total, report, report.end.wall_time);
+  const auto since_first = system_clock().now() - *first_begun_;
+  healing::add(total_, report, std::chrono::duration_cast<std::chrono::milliseconds>(since_first));
+  healed.total = total_;
   if (done.exit_code != 0 && !done.interrupted) {
     healing::Attempt attempt;
     attempt.end = report.end;

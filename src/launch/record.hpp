@@ -12,9 +12,8 @@
 
 namespace gpuwarden::launch {
 
-/// What is written there of a run: the first line is its control group (empty: none), the others are the grounds of its
-/// leases (lease::to_lines).
 /// A file run-ID.job that the launcher and its guardians hold locked: whoever gets the lock knows that all are gone.
+/// Its first line is the run's control group (empty: none), the others are the grounds of its leases (lease::to_lines).
 class RunRecord {
  public:
   /// Nothing where the folder is not named or cannot be written: a run does without.

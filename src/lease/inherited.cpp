@@ -37,6 +37,8 @@ struct OpenLock {
   int descriptor = -1;
   dev_t device = 0;
   ino_t inode = 0;
+  /// Whether its file was seen to be one of a device: any other lock is the user's own affair.
+  mutable bool is_of_lease = false;
 };
 
 /// "lock:  1: FLOCK  ADVISORY  WRITE 16300 00:16:4777 0 EOF": told of the very open file that has the lock.
@@ -105,6 +107,27 @@ const Inherited& what_was_inherited() {
   return *found.release();
 }
 
+/// Whether the descriptor still is what was inherited: its number may have been given to another file since.
+bool has_still(const OpenLock& lock) {
+  struct stat open{};
+  return ::fstat(lock.descriptor, &open) == 0 && open.st_dev == lock.device && open.st_ino == lock.inode &&
+         has_exclusive_lock(lock.descriptor);
+}
+
+/// Of a device's file.
+int known_of_lease(const OpenLock& lock) {
+  std::atomic_ref(lock.is_of_lease).store(true);
+  return lock.descriptor;
+}
+
+std::vector<OpenLock> locks_of_leases() {
+  std::vector<OpenLock> locks;
+  for (const OpenLock& lock : what_was_inherited().locks) {
+    if (std::atomic_ref(lock.is_of_lease).load() && has_still(lock)) locks.push_back(lock);
+  }
+  return locks;
+}
+
 /// The descriptor that was inherited with a lock of the file, and still has it.
 std::optional<int> inherited_lock_of(const fs::path& path) {
   struct stat named{};
@@ -112,11 +135,8 @@ std::optional<int> inherited_lock_of(const fs::path& path) {
   const bool is_ground = is_path_of_descriptor(path);
   if ((is_ground ? ::stat(path.c_str(), &named) : ::lstat(path.c_str(), &named)) != 0) return std::nullopt;
   for (const OpenLock& lock : what_was_inherited().locks) {
-    struct stat open{};
-    if (lock.device != named.st_dev || lock.inode != named.st_ino) continue;
-    const bool is_same =
-        ::fstat(lock.descriptor, &open) == 0 && open.st_dev == lock.device && open.st_ino == lock.inode;
-    if (is_same && has_exclusive_lock(lock.descriptor)) return lock.descriptor;
+    const bool is_it = lock.device == named.st_dev && lock.inode == named.st_ino;
+    if (is_it && has_still(lock)) return known_of_lease(lock);
   }
   return std::nullopt;
 }
@@ -127,7 +147,7 @@ std::optional<int> inherited_lock_of_removed(const fs::path& path) {
   const std::string removed = fs::weakly_canonical(path, unknown).string().append(kRemoved);
   for (const OpenLock& lock : what_was_inherited().locks) {
     const fs::path link = fs::read_symlink(path_of_descriptor(lock.descriptor), unknown);
-    if (link == removed && has_exclusive_lock(lock.descriptor)) return lock.descriptor;
+    if (link == removed && has_still(lock)) return known_of_lease(lock);
   }
   return std::nullopt;
 }
@@ -152,16 +172,18 @@ bool is_held_beside(const StoreOptions& options, const fs::path& path, int inher
 std::vector<int> inherited_of(const StoreOptions& options, const Device& device) {
   std::vector<int> descriptors;
   if (what_was_inherited().locks.empty()) return descriptors;
+  bool is_anothers = false;
   for (const fs::path& path : lock_files(options, device)) {
     const auto own = inherited_lock_of(path);
     if (own) descriptors.push_back(*own);
     if (own || glance_at(path).value_or(LockState::free) == LockState::free) continue;
     // Where the kernel has no file of the device, the removed one is all that was inherited.
-    const auto above = descriptors.empty() ? inherited_lock_of_removed(path) : std::optional(descriptors.front());
-    if (!above || !is_held_beside(options, path, *above)) return {};
-    if (descriptors.empty()) descriptors.push_back(*above);
+    const auto removed = inherited_lock_of_removed(path);
+    const auto above = descriptors.empty() ? removed : std::optional(descriptors.front());
+    is_anothers = is_anothers || !above || !is_held_beside(options, path, *above);
+    if (above && descriptors.empty()) descriptors.push_back(*above);
   }
-  return descriptors;
+  return is_anothers ? std::vector<int>{} : descriptors;
 }
 
 /// What came with the lease for claims within it.
@@ -183,9 +205,10 @@ void forget_inherited_locks() { delete noted().exchange(nullptr); }
 std::vector<Pid> holders_above() {
   constexpr Pid kInit{1};
   std::vector<Pid> found;
-  if (what_was_inherited().locks.empty()) return found;
+  const auto inherited = locks_of_leases();
+  if (inherited.empty()) return found;
   const LockTable locks("/proc");
-  for (const OpenLock& lock : what_was_inherited().locks) {
+  for (const OpenLock& lock : inherited) {
     const UniqueFd file(::fcntl(lock.descriptor, F_DUPFD_CLOEXEC, 3));
     if (!file || !has_exclusive_lock(file.get())) continue;
     for (const Process& process : locks.takers_of(file)) found.push_back(process.pid);
@@ -229,11 +252,12 @@ std::vector<Ground> own_grounds(std::span<const int> descriptors) {
 
 std::vector<int> inherited_descriptors() {
   std::vector<int> descriptors;
-  for (const OpenLock& lock : what_was_inherited().locks) {
-    if (has_exclusive_lock(lock.descriptor)) descriptors.push_back(lock.descriptor);
-  }
+  for (const OpenLock& lock : locks_of_leases()) descriptors.push_back(lock.descriptor);
   for (const OpenGround& ground : what_was_inherited().grounds) {
-    if (ground_at(path_of_descriptor(ground.descriptor)) == ground.file) descriptors.push_back(ground.descriptor);
+    // The lock of a claim within a lease is of such a file, too.
+    const bool is_new = std::ranges::find(descriptors, ground.descriptor) == descriptors.end();
+    if (is_new && ground_at(path_of_descriptor(ground.descriptor)) == ground.file)
+      descriptors.push_back(ground.descriptor);
   }
   return descriptors;
 }

@@ -19,8 +19,8 @@ void note_inherited_locks();
 /// For tests: the next look is that of a program which was started here.
 void forget_inherited_locks();
 
-/// Those that took the inherited locks, as far as they live, and init where it holds one: that of a container may be
-/// the program that uses the lease.
+/// Those that took the inherited locks of devices that were looked at since (level_of), as far as they live, and init
+/// where it holds one: that of a container may be the program that uses the lease.
 std::vector<Pid> holders_above();
 
 /// Where a claim of this process on a device is made.

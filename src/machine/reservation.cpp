@@ -80,6 +80,7 @@ class Acquisition {
 
   /// True when satisfied.
   Result<bool> attempt() {
+    settles_ = false;  // the word of this attempt alone: one that does not read waits for nothing that is soon known
     if (request_.gpus.force_cpu) {
       GPUWARDEN_CHECK(decide({}));
       return true;
@@ -124,7 +125,8 @@ class Acquisition {
     const placement::Inputs inputs{seen, leases, spoken_for, request_.visibility, disabled};
     GPUWARDEN_TRY(result_.decision_, select_most(inputs));
     const auto again = [this](const placement::Inputs& calm) { return select_most(calm); };
-    settles_ = !source_.captured && clock_.now() - start_ < std::min(kPastLoad, request_.wait.value_or(kPastLoad)) &&
+    settles_ = request_.looks_again && !source_.captured &&
+               clock_.now() - start_ < std::min(kPastLoad, request_.wait.value_or(kPastLoad)) &&
                past_load_counts(result_.decision_, inputs, again);
     note_own_in_the_way(situation, inputs);
     return result_.decision_.satisfied && !settles_;

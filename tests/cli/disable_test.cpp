@@ -59,6 +59,9 @@ TEST_F(DisableCli, SaysWhatIsWrongWithTheCommand) {
   expect_error({"disable", "0"}, 2, "requires --reason");
   expect_error({"disable", "--reason", "loud"}, 2, "which GPUs?");
   expect_error({"disable", "7", "--reason", "loud"}, 2, "7");
+  expect_error({"disable", "0", "--all", "--reason", "loud"}, 2, "disable --all means all GPUs: '0' is unexpected");
+  expect_error({"enable", "--all", "0"}, 2, "enable --all means all GPUs: '0' is unexpected");
+  EXPECT_TRUE(json({"list"})["gpus"][1]["disabled"].is_null());
   expect_error({"enable"}, 2, "which GPUs?");
   EXPECT_THAT(run({"enable", "1"}).standard_output, HasSubstr("was not disabled"));
 }

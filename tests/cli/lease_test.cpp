@@ -130,6 +130,18 @@ TEST_F(LeaseCli, WhatACommandOfALeaseStartsHoldsWhatTheCommandChoseAlone) {
   EXPECT_EQ(run({"sim", "stop", "lab"}).exit_code, 0);
 }
 
+TEST_F(LeaseCli, ALockOfTheUsersOwnStaysWithWhatIsStarted) {
+  const std::string lock = (dir_ / "own.lock").string();
+  for (const std::string start : {"lease", "run -q"}) {
+    const std::string script = "exec 9>" + lock + "; flock 9; exec " GPUWARDEN_PROGRAM " " + start +
+                               " -- sh -c 'echo own >&9; flock -n " + lock + " echo free || echo held'";
+    const auto told = run_patiently({.argv = {"/bin/bash", "-c", script}, .environment = environment_});
+    ASSERT_TRUE(told.has_value());
+    EXPECT_EQ(told->standard_output, "held\n") << told->standard_error;
+    EXPECT_EQ(read_file(lock).value_or("none"), "own\n") << start;
+  }
+}
+
 TEST_F(LeaseCli, CommandsWithinOneLeaseKeepOutOfEachOthersWay) {
   const std::string gw = GPUWARDEN_PROGRAM;
   const auto told = run({"lease", "--", "sh", "-c",

@@ -151,8 +151,15 @@ TEST(Supply, OneMoreGpuIsAskedForAtOnceAndForAModelIsAsLargeAsTheOther) {
     EXPECT_EQ(one.gpus.count, 1U);
     EXPECT_FALSE(one.gpus.all);
     EXPECT_FALSE(one.wait.has_value());
+    EXPECT_FALSE(one.looks_again) << "the ranks run, and nobody looks after them meanwhile";
     EXPECT_THAT(one.without, ElementsAre(Uuid("GPU-1")));
   }
+  Options elastic;
+  supply({.gpus = {.count = 4}, .least = 2}, {reserve, reserve}, elastic);
+  EXPECT_FALSE(elastic.elastic->more(0, 2, {}));
+  EXPECT_FALSE(asked.back().looks_again) << "at a checkpoint";
+  EXPECT_FALSE(elastic.elastic->more(2, 4, {}));
+  EXPECT_TRUE(asked.back().looks_again) << "between two tries";
   Options named;
   supply({.gpus = {.gpu_ids = {{"0"}}}}, {reserve, reserve}, named);
   EXPECT_FALSE(named.one_more) << "GPUs that were named are those, and no others";

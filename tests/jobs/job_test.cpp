@@ -222,6 +222,18 @@ TEST_F(WorkOfAHost, JudgesWhatFails) {
   EXPECT_EQ(nlohmann::json::parse(done.report).at("attempts").size(), 1U);
 }
 
+TEST_F(WorkOfAHost, TheTotalIsOfAllTriesSinceTheFirst) {
+  const auto agent = work();
+  nlohmann::json total;
+  for (int tries = 1; tries <= 2; ++tries) {
+    ASSERT_THAT(agent->hold(order_of("sleep 0.1; exit 3"), {}, ears_), IsOk());
+    total = nlohmann::json::parse(agent->run({.port = 29500, .job = "run-7"}, {}, ears_).report).at("total");
+    EXPECT_EQ(total.at("tries"), tries);
+  }
+  EXPECT_GE(total.at("run_seconds"), 0.2);
+  EXPECT_GE(total.at("wall_seconds"), total.at("run_seconds"));
+}
+
 TEST_F(WorkOfAHost, AProgramThatIsNotThereIsNotTriedAgain) {
   const auto agent = work();
   hosts::Order order = order_of("");

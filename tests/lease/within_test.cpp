@@ -13,6 +13,7 @@
 #include <atomic>
 #include <thread>
 
+#include "gpuwarden/lease/grounds.hpp"
 #include "lease/inherited.hpp"
 #include "lease/two_containers.hpp"
 #include "support/patience.hpp"
@@ -51,6 +52,46 @@ TEST_F(WithinALease, CommandsOfOneLeaseKeepApartWithoutAnyFileOfTheDirectory) {
   });
   first.end();
   const Other fourth([&] { return take_within(); });
+}
+
+TEST_F(WithinALease, ALockOfTheUsersOwnStaysOpenAndTellsOfNoLease) {
+  const Other taker([&] {
+    const int own = ::open((dir_ / "own.lock").c_str(), O_CREAT | O_RDWR, 0600);
+    if (own < 0 || ::flock(own, LOCK_EX | LOCK_NB) != 0) return false;
+    const pid_t command = ::fork();
+    if (command == 0) {
+      static const auto held = take(store(), device_);
+      Other within([&] {
+        be_started_anew();
+        store().inspect({device_});
+        const auto leases = inherited_descriptors();
+        const auto takers = holders_above();
+        leave_outer_leases();
+        // The kernel's file, the directory's, and the ground.
+        return leases.size() == 3 && ::fcntl(own, F_GETFD) >= 0 && ::fcntl(leases[0], F_GETFD) < 0 &&
+               std::ranges::count(takers, Pid{::getppid()}) == std::ssize(takers) && inherited_descriptors().empty();
+      });
+      within.end();
+      ::_exit(HasFailure() ? 1 : 0);
+    }
+    int status = 1;
+    ::waitpid(command, &status, 0);
+    return status == 0;
+  });
+}
+
+TEST_F(WithinALease, ANumberThatWasGivenToAnotherFileIsNoLeaseAnyMore) {
+  const auto held = take(store(), device_);
+  ASSERT_TRUE(held->has_value());
+  const Other within([&] {
+    be_started_anew();
+    store().inspect({device_});
+    const auto leases = inherited_descriptors();
+    const UniqueFd own(::open((dir_ / "own.lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    if (leases.size() != 3 || ::flock(own.get(), LOCK_EX) != 0 || ::dup2(own.get(), leases[0]) < 0) return false;
+    const auto now = inherited_descriptors();
+    return now.size() == 2 && std::ranges::find(now, leases[0]) == now.end();
+  });
 }
 
 TEST_F(WithinALease, ThreadsLookAtOnceWhileAnotherOpensFiles) {
@@ -177,6 +218,7 @@ TEST_F(WithinALease, WhoTookTheLeaseStartedWhatOthersHaveAdoptedSince) {
     if (::fork() == 0) {
       while (::getppid() == parent) ::usleep(1000);
       be_started_anew();
+      store().inspect({device_});
       const auto line = own_ancestors();
       put(told, fmt::format("{} {}", std::ranges::count(line, Pid{::getppid()}), std::ranges::count(line, Pid{test_})));
     }
@@ -199,6 +241,7 @@ TEST_F(WithinALease, TheInitOfAContainerIsOneOfThoseWhoStartedItWhereItHoldsTheL
         const pid_t command = ::fork();
         if (command == 0) {
           be_started_anew();
+          store().inspect({device_});
           ::_exit(std::ranges::count(own_ancestors(), Pid{1}) == 1 ? 0 : 1);
         }
         int status = 0;

@@ -126,6 +126,12 @@ TEST_F(Reservations, LoadThatHasEndedIsWaitedOutAndOtherLoadIsNot) {
     return now;
   };
   EXPECT_THAT(Reservation::make(gpus(2), busy, clock_), IsOk()) << "drivers report the past second";
+  ReservationRequest at_once = gpus(2);
+  at_once.looks_again = false;
+  const auto asked = clock_.now();
+  EXPECT_THAT(Reservation::make(at_once, source(&leases), clock_),
+              FailsWith(ErrorCode::unsatisfied, HasSubstr("busy")));
+  EXPECT_EQ(clock_.now(), asked) << "whose ranks run has no time for it";
   for (auto& record : snapshot_.gpus) record.processes->emplace_back().compute = true;
   const int before = readings_;
   EXPECT_THAT(Reservation::make(gpus(2), source(&leases), clock_),
@@ -147,6 +153,28 @@ TEST_F(Reservations, AsManyAsThereAreMeansThoseTooWhoseLoadHasEnded) {
   const auto both = Reservation::make(elastic, half, clock_);
   ASSERT_THAT(both, IsOk());
   EXPECT_EQ(both->devices().size(), 2U);
+}
+
+/// As of somebody with another lease directory: the kernel's files alone tell of him.
+TEST_F(Reservations, AWaitEndsInTimeWhereOthersTakeTheGpusWhoseLoadWasWaitedOut) {
+  for (auto& record : snapshot_.gpus) record.sample.utilization_gpu = Percent(60);
+  const auto leases = store();
+  const auto elsewhere = lease::LeaseStore::open({.directory = dir_ / "elsewhere"}, clock_);
+  ASSERT_THAT(elsewhere, IsOk());
+  const auto devices = lease_devices(snapshot_, dir_ / "sys", dir_ / "proc");
+  std::optional<lease::HeldLeases> taken;
+  GpuSource busy = source(&leases);
+  busy.disabled = [&](const facts::Snapshot&) -> Result<std::vector<facts::Disabling>> {
+    if (taken) return std::vector<facts::Disabling>{};
+    auto held = elsewhere->claim(devices, [&](const auto&) { return lease::Choice{devices, false}; });
+    if (held && *held) taken = std::move(**held);
+    return std::vector<facts::Disabling>{};
+  };
+  const auto start = clock_.now();
+  EXPECT_THAT(Reservation::make(waiting(1, 5s), busy, clock_),
+              FailsWith(ErrorCode::timed_out, HasSubstr("timed out after 5.0 s")));
+  EXPECT_TRUE(taken.has_value());
+  EXPECT_LT(clock_.now() - start, 6s);
 }
 
 TEST_F(Reservations, SharersShare) {

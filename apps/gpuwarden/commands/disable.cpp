@@ -33,6 +33,11 @@ Result<Machine> open_own_machine(Context& context) {
   if (context.args.rest.empty() && !context.args.has("all"))
     return fail(ErrorCode::invalid_argument, fmt::format("gpuwarden {}: which GPUs?", context.command->name),
                 "an index, a UUID or its beginning, or a PCI bus id: gpuwarden list shows them");
+  if (context.args.has("all") && !context.args.rest.empty())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} --all means all GPUs: '{}' is unexpected", context.command->name,
+                            printable(context.args.rest[0])),
+                "leave one of them out");
   return open_machine(context);
 }
 

@@ -30,8 +30,9 @@ std::vector<Ground> grounds_in(std::string_view lines);
 /// Who has one of them open, as far as the caller may look.
 std::vector<Pid> processes_on(std::span<const Ground> grounds, const std::filesystem::path& proc_root = "/proc");
 
-/// The descriptors with which this process was started within leases: their locks and their grounds. A claim of its own
-/// has copies of those that it needs.
+/// The descriptors with which this process was started within leases, as far as a LeaseStore has looked at their
+/// devices since: their locks and their grounds, and no lock of any other file. A claim of its own has copies of those
+/// that it needs.
 std::vector<int> inherited_descriptors();
 /// Closes them: what is not claimed anew is left to others from here on.
 void leave_outer_leases();

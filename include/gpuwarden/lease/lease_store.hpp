@@ -159,8 +159,8 @@ class LeaseStore {
 std::vector<Pid> processes_locking(const std::filesystem::path& file);
 
 /// The processes that this one was started by, its parent first, as far as they are seen: its parents but for init,
-/// and those that took the locks which it inherited (init too, where it holds one: that of a container may be the
-/// program itself), though something else adopted this process since.
+/// and those that took the locks of devices which it inherited, once a store has looked at these (init too, where it
+/// holds one: that of a container may be the program itself), though something else adopted this process since.
 std::vector<Pid> own_ancestors();
 
 /// Whether this process seems to run in a container whose lease directory is not the host's; a sentence for people.

@@ -33,6 +33,9 @@ struct ReservationRequest {
   bool hold = true;  ///< false: only asks which GPUs it would be
   /// How long to wait in line for them; max(): without end; none: does not wait.
   std::optional<std::chrono::milliseconds> wait;
+  /// Whether GPUs that only load which may be past keeps out are looked at again (past_load.hpp), up to two seconds;
+  /// false for somebody who has other things to see to meanwhile.
+  bool looks_again = true;
   /// With gpus.count and without a model: so many will do where not all of them are available, and as many are taken as
   /// are.
   std::optional<std::uint32_t> least;
