@@ -123,7 +123,7 @@ const VllmRelease* near_row(const Asked& asked, const Version& version) {
 /// "0.8.5.post1" as it is asked for: without its end it would be the release before. "0.9" is 0.9.0.
 std::string named_release(const std::optional<std::string>& text, const Version& version) {
   constexpr std::string_view kPost = ".post";
-  const std::string number = knowledge::release_number(version);
+  std::string number = knowledge::release_number(version);
   const std::size_t post = text ? text->find(kPost) : std::string::npos;
   if (post == std::string::npos) return number;
   const std::size_t end = text->find_first_not_of("0123456789", post + kPost.size());

@@ -59,7 +59,7 @@ std::string_view out_of_use_word(const GpuRecord& record, const Disabling* word)
 }
 
 std::string describe_trouble(const GpuRecord& record) {
-  const std::string state = spaced(to_string(record.state));
+  std::string state = spaced(to_string(record.state));
   if (record.cause.empty()) return state;
   return contains_ignoring_case(record.cause, state) ? record.cause : state + ": " + record.cause;
 }

@@ -16,7 +16,7 @@ namespace gpuwarden::knowledge {
 namespace {
 
 constexpr std::string_view kSame = "=";         ///< the step as it stands
-constexpr std::string_view kNone = "";          ///< nothing of the kind
+constexpr std::string_view kNone;               ///< nothing of the kind
 constexpr std::string_view kDriver = "driver";  ///< stands for driver_step()
 constexpr std::string_view kAdmin = "admin";    ///< stands for as_administrator()
 constexpr std::string_view kEvents = "read what the driver reported in Windows' Event Viewer: System, source nvlddmkm";
