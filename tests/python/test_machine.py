@@ -281,3 +281,10 @@ def test_the_command_line_comes_along():
     out = subprocess.run([sys.executable, "-m", "gpuwarden", "list", "--simulate", "h100x8", "--json"],
                          capture_output=True, text=True, check=True, env=os.environ)
     assert len(json.loads(out.stdout)["gpus"]) == 8
+
+
+def test_an_empty_list_leaves_no_gpu_out_and_names_none_to_choose_among():
+    with gpuwarden.simulate("h100x8") as fleet:
+        assert len(fleet.machine.select(count=8, exclude=[], prefer=()).selected) == 8
+        with pytest.raises(gpuwarden.Error, match="no GPU is given"):
+            fleet.machine.select(count=1, gpu_ids=[])

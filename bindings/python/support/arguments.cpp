@@ -95,6 +95,8 @@ Result<std::optional<Values>> values_in(const std::string& key, const json& valu
       if (!value.is_boolean()) return wrong(key, value, "True or False");
       return value.get<bool>() ? std::optional(Values{}) : std::nullopt;
     case ValueKind::list:
+      // Nothing left out, no one preferred; to choose among no GPUs is an error.
+      if (value.is_array() && value.empty() && key != "gpu_ids") return std::nullopt;
       return list_in(key, value);
     case ValueKind::count:
       if (!value.is_string() && !value.is_number()) return wrong(key, value, "a whole number");
