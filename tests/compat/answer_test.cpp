@@ -394,40 +394,6 @@ TEST_F(Compatibility, MissingKernelsAreToldBeforeAnOldDriver) {
   EXPECT_THAT(blackwell.obstacle.value_or(""), HasSubstr("has no code for the GPU"));
 }
 
-facts::Snapshot report_of_torch(std::string gpu, std::string version, std::string cuda) {
-  facts::Snapshot report = testing::fleet(1);
-  report.gpus[0].gpu.name = std::move(gpu);
-  report.gpus[0].gpu.compute_capability.reset();
-  report.gpus[0].gpu.pci_device_id.reset();
-  report.driver_version = "470.82.01";
-  facts::PythonEnvironment python;
-  python.torch_cuda = std::move(cuda);
-  python.packages.push_back({.name = "torch", .version = std::move(version)});
-  report.environment.emplace().pythons.push_back(std::move(python));
-  return report;
-}
-
-TEST(CompatPlace, AnInstalledTorchWithoutKernelsIsToldBeforeItsDriver) {
-  const Place place = place_of(report_of_torch("NVIDIA GeForce RTX 5090", "2.5.1+cu121", "12.1"), known());
-  ASSERT_THAT(place.torches, SizeIs(1));
-  EXPECT_EQ(place.torches[0].cuda, "12.1");
-  const MachineAnswer answer = answer_machine({known(), place, kWhen});
-  ASSERT_THAT(answer.obstacles, SizeIs(2));
-  EXPECT_EQ(answer.obstacles[0].why,
-            "the PyTorch that is installed (2.5.1+cu121, CUDA 12.1) has no code for it (sm_120)");
-  EXPECT_THAT(answer.obstacles[1].why, HasSubstr("570.86.16 or newer"));
-  const Place fine = place_of(report_of_torch("NVIDIA A100-SXM4-80GB", "2.5.1+cu121", "12.1"), known());
-  EXPECT_THAT(answer_machine({known(), fine, kWhen}).obstacles, IsEmpty());
-  const Place unknown = place_of(report_of_torch("NVIDIA GeForce RTX 5090", "2.5.0a0+nv24", ""), known());
-  EXPECT_THAT(answer_machine({known(), unknown, kWhen}).obstacles, SizeIs(1)) << "what it was built for is not known";
-}
-
-TEST(CompatPlace, CudaIsWhatTheMachineSays) {
-  facts::Snapshot machine = testing::fleet(1);
-  machine.cuda_driver_version = "12.9";
-  EXPECT_EQ(place_of(machine, known()).cuda, "12.9");
-}
-
 ComponentAnswer component(const Asked& asked, const std::string& name, const std::string& version = "") {
   return answer_component(asked, name, version).value();
 }
@@ -470,38 +436,6 @@ TEST_F(Compatibility, APackageOfWhichNoFigureIsKnownIsNotJudged) {
   EXPECT_FALSE(old.positive);
   EXPECT_TRUE(old.not_judged.empty()) << "there is nothing to judge";
   EXPECT_FALSE(answer_component(at("T4", ""), "voodoo", ""));
-}
-
-TEST(CompatPlace, IsReadFromAMachinesFacts) {
-  facts::Snapshot machine = testing::fleet(8);
-  machine.driver_version = "550.54.15";
-  machine.simulated = true;
-  machine.fleet = "h100x8";
-  const Place place = place_of(machine, known());
-  ASSERT_THAT(place.gpus, SizeIs(1));
-  EXPECT_EQ(place.gpus[0].count, 8);
-  EXPECT_EQ(place.driver, (Version{550, 54, 15}));
-  EXPECT_THAT(place.architectures(), ElementsAre(90));
-  EXPECT_EQ(place.origin, "h100x8");
-  EXPECT_TRUE(place.simulated);
-}
-
-TEST(CompatQuestion, IsReadInManySpellings) {
-  for (const char* text : {"cu128", "cuda 12.8", "cuda==12.8", "cuda12.8"}) {
-    const auto question = parse_question(known(), text);
-    ASSERT_TRUE(question) << text;
-    EXPECT_EQ(question->cuda, (Version{12, 8})) << text;
-    EXPECT_EQ(question->kind, "cuda");
-  }
-  EXPECT_EQ(parse_question(known(), "xid 79")->xid, 79);
-  EXPECT_EQ(parse_question(known(), "pytorch 2.5.1")->kind, "package");
-  EXPECT_EQ(parse_question(known(), "cudnn")->kind, "component");
-  EXPECT_EQ(parse_question(known(), "RTX 5090")->gpu, "RTX 5090");
-  EXPECT_EQ(parse_question(known(), "train llama-3-8b")->kind, "job");
-  EXPECT_FALSE(parse_question(known(), "xid many"));
-  EXPECT_FALSE(parse_question(known(), "torch==new"));
-  EXPECT_EQ(parse_question(known(), "flash-attn==3")->purpose->package->name, "flash-attn-3");
-  EXPECT_EQ(parse_question(known(), "flash_attn 2.8.3")->purpose->package->name, "flash-attn");
 }
 
 }  // namespace

@@ -112,5 +112,23 @@ TEST(CodeFor, AGenerationsCodeRunsOnItsLaterMembers) {
   EXPECT_EQ(code_for(90), "sm_90, and PTX up to compute_90; of code for one architecture alone only sm_90a");
 }
 
+TEST(CompatQuestion, IsReadInManySpellings) {
+  for (const char* text : {"cu128", "cuda 12.8", "cuda==12.8", "cuda12.8"}) {
+    const auto question = parse_question(all_known(), text);
+    ASSERT_TRUE(question) << text;
+    EXPECT_EQ(question->cuda, (Version{12, 8})) << text;
+    EXPECT_EQ(question->kind, "cuda");
+  }
+  EXPECT_EQ(parse_question(all_known(), "xid 79")->xid, 79);
+  EXPECT_EQ(parse_question(all_known(), "pytorch 2.5.1")->kind, "package");
+  EXPECT_EQ(parse_question(all_known(), "cudnn")->kind, "component");
+  EXPECT_EQ(parse_question(all_known(), "RTX 5090")->gpu, "RTX 5090");
+  EXPECT_EQ(parse_question(all_known(), "train llama-3-8b")->kind, "job");
+  EXPECT_FALSE(parse_question(all_known(), "xid many"));
+  EXPECT_FALSE(parse_question(all_known(), "torch==new"));
+  EXPECT_EQ(parse_question(all_known(), "flash-attn==3")->purpose->package->name, "flash-attn-3");
+  EXPECT_EQ(parse_question(all_known(), "flash_attn 2.8.3")->purpose->package->name, "flash-attn");
+}
+
 }  // namespace
 }  // namespace gpuwarden::compat
