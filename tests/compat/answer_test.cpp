@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compat/tables.hpp"
 #include "gpuwarden/compat/question.hpp"
 #include "support/fleet_builder.hpp"
 #include "support/matchers.hpp"
@@ -12,7 +13,6 @@
 namespace gpuwarden::compat {
 namespace {
 
-using knowledge::Knowledge;
 using knowledge::RunsOn;
 using knowledge::WheelFit;
 using ::testing::Contains;
@@ -22,26 +22,19 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const Knowledge& known() {
-  static const Knowledge knowledge = Knowledge::built_in();
-  return knowledge;
-}
-
 Place place(const std::string& gpus, const std::string& driver) {
   Place place{.gpus = {}, .driver = {}, .origin = "what was named"};
-  if (!gpus.empty()) place.gpus = gpus_named({gpus}, known()).value();
+  if (!gpus.empty()) place.gpus = gpus_named({gpus}, tables()).value();
   if (!driver.empty()) place.driver = Version::parse(driver);
   place.named = true;
   return place;
 }
 
-constexpr auto kWhen = std::chrono::sys_days(std::chrono::year(2026) / 11 / 21);
-
 class Compatibility : public ::testing::Test {
  protected:
   Asked at(const std::string& gpus, const std::string& driver) {
     place_ = place(gpus, driver);
-    return {known(), place_, kWhen};
+    return {tables(), place_, kToday};
   }
 
  private:
@@ -194,7 +187,7 @@ TEST_F(Compatibility, APackageThatIsWrittenOtherwiseIsOffered) {
     ASSERT_FALSE(refused) << word;
     EXPECT_EQ(refused.error().hint, fmt::format("did you mean '{}'?", meant));
   }
-  EXPECT_THAT(parse_question(known(), "pytroch==2.5").error().hint, HasSubstr("'pytorch==2.5'"));
+  EXPECT_THAT(parse_question(tables(), "pytroch==2.5").error().hint, HasSubstr("'pytorch==2.5'"));
   for (const char* word : {"Voodoo 2", "xy", "", "a100-17gb"})
     EXPECT_THAT(doctor::nearest_package(word), IsEmpty()) << word;
 }
@@ -242,7 +235,7 @@ TEST_F(Compatibility, PackagesThatPeopleInstallAreKnown) {
                            "xgboost",
                            "nccl",
                            "cudnn"})
-    EXPECT_TRUE(parse_question(known(), word)) << word;
+    EXPECT_TRUE(parse_question(tables(), word)) << word;
 }
 
 TEST_F(Compatibility, AGpuIsFoundByTheNameThatPeopleType) {
@@ -259,8 +252,8 @@ TEST_F(Compatibility, AGpuIsFoundByTheNameThatPeopleType) {
 TEST_F(Compatibility, AnotherMakersGpuIsRefusedByTheMakersName) {
   constexpr std::string_view kRefusal = "gpuwarden judges NVIDIA GPUs only; MI300X is AMD's";
   EXPECT_EQ(answer_gpu(at("", ""), "MI300X").error().message, kRefusal);
-  EXPECT_EQ(gpus_named({"H100, MI300X"}, known()).error().message, kRefusal);
-  EXPECT_THAT(gpus_named({"RTX 4O90"}, known()).error().hint, HasSubstr("RTX 4090"));
+  EXPECT_EQ(gpus_named({"H100, MI300X"}, tables()).error().message, kRefusal);
+  EXPECT_THAT(gpus_named({"RTX 4O90"}, tables()).error().hint, HasSubstr("RTX 4090"));
 }
 
 TEST_F(Compatibility, ADriverThatDoesNotServeTheGpuIsToldAndTheFrameworksAreForOneThatDoes) {
@@ -290,8 +283,8 @@ TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
   EXPECT_FALSE(one.here);
   EXPECT_FALSE(one.does_not_fit) << "named GPUs are candidates, not all that there is";
   const facts::Snapshot machine = testing::fleet(1);
-  const Place own = place_of(machine, known());
-  const JobAnswer here = answer_job({known(), own, kWhen}, job_of("train llama-3.1-405b"));
+  const Place own = place_of(machine, tables());
+  const JobAnswer here = answer_job({tables(), own, kToday}, job_of("train llama-3.1-405b"));
   EXPECT_TRUE(here.does_not_fit);
   EXPECT_FALSE(here.positive);
 }
@@ -299,9 +292,9 @@ TEST_F(Compatibility, AJobIsHeldByAsManyGpusAsThePlaceHas) {
 TEST_F(Compatibility, WhatTheNewestSoftwareHasLeftHoldsAJobAllTheSame) {
   for (const auto& [gpu, job] :
        {std::pair{"Tesla V100-SXM2-32GB", "serve llama-3-8b"}, {"Tesla P100-PCIE-16GB", "serve llama-3.2-1b"}}) {
-    Place machine{.gpus = {{gpu, std::nullopt, known().model(gpu), 4}}, .driver = {}, .origin = ""};
+    Place machine{.gpus = {{gpu, std::nullopt, tables().model(gpu), 4}}, .driver = {}, .origin = ""};
     ASSERT_NE(machine.gpus[0].model, nullptr) << gpu;
-    const JobAnswer own = answer_job({known(), machine, kWhen}, job_of(job));
+    const JobAnswer own = answer_job({tables(), machine, kToday}, job_of(job));
     ASSERT_TRUE(own.here) << gpu;
     EXPECT_EQ(own.here->present, 4U);
     EXPECT_TRUE(own.positive) << gpu;

@@ -2,6 +2,7 @@
 // What a newer CUDA's wheels need on a driver that is too old for them, and what runs on boards with an Arm processor.
 #include <algorithm>
 
+#include "compat/tables.hpp"
 #include "gpuwarden/compat/answer.hpp"
 #include "gpuwarden/compat/question.hpp"
 #include "gpuwarden/knowledge/forward_compatibility.hpp"
@@ -10,20 +11,16 @@
 namespace gpuwarden::compat {
 namespace {
 
-using knowledge::Knowledge;
 using ::testing::HasSubstr;
 
-const Knowledge& shipped() { return Knowledge::built_in(); }
-constexpr auto kThen = std::chrono::sys_days(std::chrono::year(2026) / 11 / 21);
-
 Place named(const std::string& gpus, const std::string& driver) {
-  Place place{.gpus = gpus_named({gpus}, shipped()).value(), .driver = Version::parse(driver), .origin = "named"};
+  Place place{.gpus = gpus_named({gpus}, tables()).value(), .driver = Version::parse(driver), .origin = "named"};
   place.named = true;
   return place;
 }
 
 TorchAnswer torch(const Place& place, const std::string& version, const std::string& build) {
-  return answer_torch({shipped(), place, kThen}, {.name = "torch", .version = version, .build = build});
+  return answer_torch({tables(), place, kToday}, {.name = "torch", .version = version, .build = build});
 }
 
 TEST(ForwardCompatibility, ADataCentreGpuRunsANewerMajorReleaseWithItsCudaCompat) {
@@ -73,13 +70,13 @@ TEST(ForwardCompatibility, AReleaseThatIsNotKnownYetServesNoBranchThatTheOneBefo
 TEST(ForwardCompatibility, VllmsWheelOfTheDriversCudaIsPreferred) {
   const Place place = named("H100", "570.86.10");
   // 0.29 has a wheel for CUDA 12.9 besides, which needs nothing.
-  EXPECT_TRUE(answer_vllm({shipped(), place, kThen}, "0.29.0").positive);
-  EXPECT_FALSE(answer_vllm({shipped(), place, kThen}, "0.29.0").forward.has_value());
+  EXPECT_TRUE(answer_vllm({tables(), place, kToday}, "0.29.0").positive);
+  EXPECT_FALSE(answer_vllm({tables(), place, kToday}, "0.29.0").forward.has_value());
 }
 
 GpuAnswer gpu(const std::string& words) {
   const Place nowhere{.gpus = {}, .driver = {}, .origin = "named"};
-  const auto answer = answer_gpu({shipped(), nowhere, kThen}, words);
+  const auto answer = answer_gpu({tables(), nowhere, kToday}, words);
   EXPECT_TRUE(answer.has_value() && std::holds_alternative<GpuAnswer>(*answer)) << words;
   return std::get<GpuAnswer>(answer.value());
 }
@@ -105,7 +102,7 @@ TEST(ArmBoards, OrinHasOneAnswerHoweverItIsAsked) {
   EXPECT_THAT(builds, HasSubstr("no kernels for sm_87"));
   for (const std::string name : {"Orin", "Jetson AGX Orin", "Jetson Orin Nano"}) {
     const Place place = named(name, "");
-    const Asked asked{shipped(), place, kThen};
+    const Asked asked{tables(), place, kToday};
     const auto newest = answer_torch(asked, {.name = "torch", .version = {}, .build = {}});
     EXPECT_TRUE(newest.positive) << name;
     EXPECT_TRUE(std::ranges::none_of(newest.all, [](const Wheel& one) { return knowledge::is_fit(*one.fit); })) << name;
@@ -126,13 +123,13 @@ TEST(ArmBoards, OrinHasOneAnswerHoweverItIsAsked) {
     EXPECT_EQ(answer_machine(asked).recommended.value().other_builds, builds);
   }
   const Place nowhere{.gpus = {}, .driver = {}, .origin = "named"};
-  EXPECT_EQ(answer_architecture({shipped(), nowhere, kThen}, 87).frameworks.value().board->builds, builds);
+  EXPECT_EQ(answer_architecture({tables(), nowhere, kToday}, 87).frameworks.value().board->builds, builds);
 }
 
 TEST(ArmBoards, ThorHasOneAnswerHoweverItIsAsked) {
   const auto thor = gpu("Jetson AGX Thor").frameworks;
   const Place place = named("Thor", "");
-  const Asked asked{shipped(), place, kThen};
+  const Asked asked{tables(), place, kToday};
   const auto newest = answer_torch(asked, {.name = "torch", .version = {}, .build = {}});
   EXPECT_EQ(newest.instead.value().torch, thor.newest_torch);
   EXPECT_EQ(newest.instead->vllm, thor.newest_vllm);
@@ -151,7 +148,7 @@ TEST(ArmBoards, GraceServersAreJudgedByTheTableOfTheirProcessor) {
     const auto answer = gpu(words);
     EXPECT_EQ(answer.frameworks.machine, "aarch64") << words;
     ASSERT_NE(answer.frameworks.first_torch, nullptr) << words;
-    const auto builds = shipped().torch_builds("aarch64");
+    const auto builds = tables().torch_builds("aarch64");
     EXPECT_TRUE(answer.frameworks.first_torch >= builds.data() &&
                 answer.frameworks.first_torch < builds.data() + builds.size())
         << words;
@@ -182,8 +179,8 @@ TEST(VirtualGpus, AGuestsGpuIsToldByItsBoardProfileAndLicence) {
 
 TEST(ArmBoards, AGenerationOfArmBoardsAloneIsJudgedAsOne) {
   const Place nowhere{.gpus = {}, .driver = {}, .origin = "named"};
-  EXPECT_EQ(answer_architecture({shipped(), nowhere, kThen}, 110).frameworks.value().machine, "aarch64");
-  EXPECT_EQ(answer_architecture({shipped(), nowhere, kThen}, 90).frameworks.value().machine, "x86_64");
+  EXPECT_EQ(answer_architecture({tables(), nowhere, kToday}, 110).frameworks.value().machine, "aarch64");
+  EXPECT_EQ(answer_architecture({tables(), nowhere, kToday}, 90).frameworks.value().machine, "x86_64");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "compat/tables.hpp"
 #include "gpuwarden/compat/question.hpp"
 #include "support/matchers.hpp"
 
@@ -6,18 +7,12 @@ namespace gpuwarden::compat {
 namespace {
 
 using namespace gpuwarden::testing;
-using knowledge::Knowledge;
 using knowledge::RunsOn;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Knowledge& all_known() {
-  static const Knowledge knowledge = Knowledge::built_in();
-  return knowledge;
-}
-
-Result<Question> asked_by(Inquiry inquiry) { return read_question(inquiry, all_known()); }
+Result<Question> asked_by(Inquiry inquiry) { return read_question(inquiry, tables()); }
 
 TEST(Inquiry, EachPartIsAQuestion) {
   EXPECT_EQ(asked_by({})->kind, "machine");
@@ -33,12 +28,12 @@ TEST(Inquiry, EachPartIsAQuestion) {
 
 TEST(Inquiry, ADriverAmongTheWordsIsThePlaces) {
   Inquiry inquiry{.text = "driver 550.54"};
-  const auto question = read_question(inquiry, all_known());
+  const auto question = read_question(inquiry, tables());
   ASSERT_THAT(question, IsOk());
   EXPECT_EQ(question->kind, "machine");
   EXPECT_EQ(question->text, "driver 550.54");
   EXPECT_TRUE(inquiry.names_place());
-  EXPECT_EQ(with_named(inquiry, {}, all_known())->driver, (Version{550, 54}));
+  EXPECT_EQ(with_named(inquiry, {}, tables())->driver, (Version{550, 54}));
 }
 
 TEST(Inquiry, SeveralQuestionsAtOnceAreRefused) {
@@ -51,14 +46,14 @@ TEST(Inquiry, SeveralQuestionsAtOnceAreRefused) {
 TEST(WithNamed, WhatIsNamedReplacesWhatTheMachineToldOfIt) {
   Place place{.gpus = {{.name = "a card"}}, .driver = Version{535}, .machine = "aarch64", .cuda = "12.2"};
   place.torches.push_back({});
-  const auto other_gpus = with_named({.gpus = {"H100"}}, place, all_known());
+  const auto other_gpus = with_named({.gpus = {"H100"}}, place, tables());
   ASSERT_THAT(other_gpus, IsOk());
   EXPECT_TRUE(other_gpus->named);
   EXPECT_EQ(other_gpus->gpus[0].architecture, 90);
   EXPECT_EQ(other_gpus->machine, "") << "theirs is not this one's";
   EXPECT_THAT(other_gpus->torches, IsEmpty());
   EXPECT_EQ(other_gpus->driver, Version{535});
-  const auto other_driver = with_named({.driver = "580"}, place, all_known());
+  const auto other_driver = with_named({.driver = "580"}, place, tables());
   ASSERT_THAT(other_driver, IsOk());
   EXPECT_EQ(other_driver->cuda, "") << "the old driver's word";
   EXPECT_EQ(other_driver->machine, "aarch64");
@@ -89,9 +84,9 @@ TEST(SpansOf, ARowThatDoesNotBelongParts) {
 }
 
 TEST(ReleasesThatRun, AreTheNewestFirstWithTheWheelsThatFit) {
-  const auto place = with_named({.gpus = {"H100"}, .driver = "550.54.15"}, {}, all_known());
+  const auto place = with_named({.gpus = {"H100"}, .driver = "550.54.15"}, {}, tables());
   ASSERT_THAT(place, IsOk());
-  const Asked asked{all_known(), *place, std::chrono::sys_days(std::chrono::year(2026) / 11 / 21)};
+  const Asked asked{tables(), *place, kToday};
   const auto releases = releases_that_run(asked, answer_machine(asked).torch);
   ASSERT_GT(releases.size(), 2U);
   for (std::size_t i = 0; i < releases.size(); ++i) {
@@ -114,20 +109,20 @@ TEST(CodeFor, AGenerationsCodeRunsOnItsLaterMembers) {
 
 TEST(CompatQuestion, IsReadInManySpellings) {
   for (const char* text : {"cu128", "cuda 12.8", "cuda==12.8", "cuda12.8"}) {
-    const auto question = parse_question(all_known(), text);
+    const auto question = parse_question(tables(), text);
     ASSERT_TRUE(question) << text;
     EXPECT_EQ(question->cuda, (Version{12, 8})) << text;
     EXPECT_EQ(question->kind, "cuda");
   }
-  EXPECT_EQ(parse_question(all_known(), "xid 79")->xid, 79);
-  EXPECT_EQ(parse_question(all_known(), "pytorch 2.5.1")->kind, "package");
-  EXPECT_EQ(parse_question(all_known(), "cudnn")->kind, "component");
-  EXPECT_EQ(parse_question(all_known(), "RTX 5090")->gpu, "RTX 5090");
-  EXPECT_EQ(parse_question(all_known(), "train llama-3-8b")->kind, "job");
-  EXPECT_FALSE(parse_question(all_known(), "xid many"));
-  EXPECT_FALSE(parse_question(all_known(), "torch==new"));
-  EXPECT_EQ(parse_question(all_known(), "flash-attn==3")->purpose->package->name, "flash-attn-3");
-  EXPECT_EQ(parse_question(all_known(), "flash_attn 2.8.3")->purpose->package->name, "flash-attn");
+  EXPECT_EQ(parse_question(tables(), "xid 79")->xid, 79);
+  EXPECT_EQ(parse_question(tables(), "pytorch 2.5.1")->kind, "package");
+  EXPECT_EQ(parse_question(tables(), "cudnn")->kind, "component");
+  EXPECT_EQ(parse_question(tables(), "RTX 5090")->gpu, "RTX 5090");
+  EXPECT_EQ(parse_question(tables(), "train llama-3-8b")->kind, "job");
+  EXPECT_FALSE(parse_question(tables(), "xid many"));
+  EXPECT_FALSE(parse_question(tables(), "torch==new"));
+  EXPECT_EQ(parse_question(tables(), "flash-attn==3")->purpose->package->name, "flash-attn-3");
+  EXPECT_EQ(parse_question(tables(), "flash_attn 2.8.3")->purpose->package->name, "flash-attn");
 }
 
 }  // namespace

@@ -3,19 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compat/tables.hpp"
+
 namespace gpuwarden::compat {
 namespace {
 
-using knowledge::Knowledge;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
-
-const Knowledge& tables() {
-  static const Knowledge knowledge = Knowledge::built_in();
-  return knowledge;
-}
-
-constexpr auto kToday = std::chrono::sys_days(std::chrono::year(2026) / 11 / 21);
 
 /// The document as a program reads it, and the value that it was made of.
 struct Asking {
